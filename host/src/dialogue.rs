@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use clawhost_core::limits::{QUESTION_ANSWER_MS, QUESTION_ROUNDS_MAX};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -25,8 +24,6 @@ pub struct Caller {
     pub progress: Option<ProgressSink>,
     /// What its client can be asked for, where it can be asked at all.
     pub dialogue: Option<Arc<Dialogue>>,
-    /// What is asked in place of the client's own model.
-    pub model: Option<Arc<dyn Model>>,
     /// The trace that the call is part of, as the next one is told.
     pub trace: Option<String>,
 }
@@ -35,45 +32,6 @@ impl Caller {
     /// Returns where its client is asked while the call waits.
     pub(crate) fn asks(&self) -> Option<Arc<Asks>> {
         self.dialogue.as_ref()?.asks.clone()
-    }
-}
-
-/// A model that answers what a server asks of one.
-#[async_trait]
-pub trait Model: Send + Sync {
-    /// Returns the result of MCP's `sampling/createMessage` with `params`; nothing where there is none.
-    async fn says(&self, params: Value) -> Option<Value>;
-}
-
-impl Caller {
-    /// As [`Dialogue::ask`]; what is for a model is asked of the one in place of the client's.
-    pub async fn ask(&self, requests: Value) -> Option<Value> {
-        let Value::Object(all) = requests else { return None };
-        let (own, rest): (Map<_, _>, Map<_, _>) =
-            all.into_iter().partition(|(_, request)| self.has_model_for(request));
-        let mut answers = Map::new();
-        if !rest.is_empty() {
-            let Value::Object(said) = self.dialogue.as_ref()?.ask(rest.into()).await? else {
-                return None;
-            };
-            answers = said;
-        }
-        for (name, mut request) in own {
-            let params = request.get_mut("params").map(Value::take).unwrap_or_default();
-            answers.insert(name, self.model.as_ref()?.says(params).await?);
-        }
-        Some(answers.into())
-    }
-
-    /// Says whether there is something in `requests`, and all of it is for the model.
-    pub fn needs_no_client(&self, requests: &Value) -> bool {
-        let all = requests.as_object().filter(|all| !all.is_empty());
-        all.is_some_and(|all| all.values().all(|request| self.has_model_for(request)))
-    }
-
-    fn has_model_for(&self, request: &Value) -> bool {
-        let is_for_one = request.get("method").is_some_and(|it| it == "sampling/createMessage");
-        is_for_one && self.model.is_some()
     }
 }
 
@@ -99,13 +57,18 @@ impl Dialogue {
     }
 
     /// Asks the client, and returns its answers by the names of the questions: nothing where it cannot be
-    /// asked one of them, or does not answer in time. `requests` are MCP's `inputRequests`.
+    /// asked one of them, or does not answer in time. `requests` are MCP's `inputRequests`; without any, nobody
+    /// is asked.
     pub async fn ask(&self, requests: Value) -> Option<Value> {
         let can = |request: &Value| {
             let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
             method.split_once('/').is_some_and(|(what, _)| self.capabilities.contains_key(what))
         };
-        let can_all = requests.as_object()?.values().all(can);
+        let all = requests.as_object()?;
+        if all.is_empty() {
+            return Some(requests);
+        }
+        let can_all = all.values().all(can);
         self.asks.as_ref().filter(|_| can_all)?.ask(requests).await
     }
 }
@@ -235,40 +198,9 @@ mod tests {
             assert_eq!(dialogue.ask(unable).await, None);
         }
         assert_eq!(Dialogue::default().ask(form()).await, None);
+        assert_eq!(Dialogue::default().ask(json!({})).await, Some(json!({})));
         // What nobody cleans is not asked.
         let asks = Some(Arc::default());
         assert_eq!(Dialogue { asks, ..dialogue }.ask(form()).await, None);
-    }
-
-    struct Parrot;
-
-    #[async_trait]
-    impl Model for Parrot {
-        async fn says(&self, params: Value) -> Option<Value> {
-            params.is_object().then_some(params)
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_for_a_model_is_not_asked_of_the_client_and_the_rest_is() {
-        let model = |params| json!({"method": "sampling/createMessage", "params": params});
-        let (dialogue, asks) = dialogue();
-        let silent = Caller { dialogue: Some(Arc::new(dialogue)), ..Caller::default() };
-        let caller = Caller { model: Some(Arc::new(Parrot)), ..silent.clone() };
-        let only = json!({"m": model(json!({"a": 1}))});
-        assert!(caller.needs_no_client(&only) && !silent.needs_no_client(&only));
-        assert!(!caller.needs_no_client(&json!({})));
-        assert_eq!(caller.ask(only.clone()).await, Some(json!({"m": {"a": 1}})));
-        assert_eq!(silent.ask(only).await, None);
-        let both = json!({"m": model(json!({"a": 1})), "q": form()["q"]});
-        assert!(!caller.needs_no_client(&both));
-        let client = async {
-            let asked = asks.now().wait_for(Option::is_some).await.unwrap().clone().unwrap();
-            assert_eq!(asked.requests, form());
-            asked.answer(Some(json!({"q": 7})));
-        };
-        let (answers, ()) = tokio::join!(caller.ask(both), client);
-        assert_eq!(answers, Some(json!({"m": {"a": 1}, "q": 7})));
-        assert_eq!(caller.ask(json!({"m": model(json!(7))})).await, None);
     }
 }

@@ -3,10 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use clawhost_core::limits::SAMPLINGS_CALL_MAX;
-use clawhost_tests::model::{Say, completion};
 use clawhost_tests::wait::block_until;
-use clawhost_tests::{Cli, Client, Model, source_root};
+use clawhost_tests::{Cli, Client, source_root};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -15,12 +13,7 @@ const PYTHON: &str = "/usr/bin/python3";
 /// A tool of the fixtures that asks for more.
 const ASKS: &str = "test_input_required_result_request_state";
 fn start(cli: &Cli, folder: &Path) -> Client {
-    start_with(cli, folder, &[])
-}
-
-fn start_with(cli: &Cli, folder: &Path, more: &[&str]) -> Client {
-    let words = ["run", folder.to_str().unwrap(), "--stdio"];
-    Client::new(cli.start(&[&words, more].concat()))
+    Client::new(cli.start(&["run", folder.to_str().unwrap(), "--stdio"]))
 }
 
 /// Asks as the stateless revision does, with a client that can do `capabilities`.
@@ -75,20 +68,16 @@ fn documents(cli: &Cli, expose: &Value, rules: &Value) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Returns a folder of documents with a server of the older revisions that asks, and is granted `more`; the
-/// provider is at `endpoint`.
-fn older(cli: &Cli, more: &Value, endpoint: &str) -> Option<PathBuf> {
+/// Returns a folder of documents with a server of the older revisions that asks, and may.
+fn older(cli: &Cli) -> Option<PathBuf> {
     let folder = documents(cli, &json!([]), &everything())?;
     std::fs::copy(source_root().join("tests/servers/asks.py"), folder.join("asks.py")).unwrap();
-    let mut server = json!({"command": PYTHON, "args": ["asks.py"], "sandbox": "servers", "internal_only": false, "secrets": [{"name": "HINT", "env": "HINT"}]});
-    server.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let runtime = json!({"version": 1, "providers": {"main": {"input_usd_per_million": 10}}, "tools": {"mcp_servers": {"older": server}}});
+    let server = json!({"command": PYTHON, "args": ["asks.py"], "sandbox": "servers", "expose": ["questions"], "internal_only": false, "secrets": [{"name": "HINT", "env": "HINT"}]});
+    let runtime = json!({"version": 1, "tools": {"mcp_servers": {"older": server}}});
     std::fs::write(folder.join("clawhost.json"), runtime.to_string()).unwrap();
     let claw = std::fs::read_to_string(folder.join("claw.json")).unwrap();
     let mut claw: Value = serde_json::from_str(&claw).unwrap();
     claw["spec"]["tools"] = json!([]);
-    claw["spec"]["providers"][0]["inline"]["name"] = json!("main");
-    claw["spec"]["providers"][0]["inline"]["endpoint"] = json!(endpoint);
     std::fs::write(folder.join("claw.json"), claw.to_string()).unwrap();
     assert_eq!(cli.run_with(&["secrets", "set", "HINT"], "hunter2-hunter2").code, Some(0));
     Some(folder)
@@ -255,10 +244,7 @@ fn an_older_client_is_asked_while_its_call_waits() {
 #[test]
 fn an_older_server_asks_clients_of_both_eras_while_its_call_runs() {
     let cli = Cli::new(PROGRAM);
-    let Some(folder) = older(&cli, &json!({"expose": ["questions"]}), "http://127.0.0.1:9/v1")
-    else {
-        return;
-    };
+    let Some(folder) = older(&cli) else { return };
     let (tool, elicits) = ("older__ask_name", json!({"elicitation": {}}));
     let call = json!({"name": tool, "arguments": {}});
     let answer = |name: &str| json!({"action": "accept", "content": {"name": name}});
@@ -289,69 +275,6 @@ fn an_older_server_asks_clients_of_both_eras_while_its_call_runs() {
     // A client that can be asked nothing is not asked.
     let done = modern(&mut client, "tools/call", call, &json!({}))["result"].clone();
     assert_eq!(done["content"][0]["text"], "Hello, nobody!", "{done}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_has_completions_of_the_provider_that_the_operator_names_at_its_agents_cost() {
-    let cli = Cli::new(PROGRAM);
-    let model = Model::saying([Say::Json(completion("blue", 30, 2))]).await;
-    let endpoint = model.endpoint("/v1");
-    let Some(folder) = older(&cli, &json!({"sampling": "main"}), &endpoint) else { return };
-    let (tool, nothing) = ("older__ask_model", json!({}));
-    let call = json!({"name": tool, "arguments": {}});
-    let mut client = start(&cli, &folder);
-    initialize(&mut client, tool, &nothing);
-    let done = client.ask("tools/call", &call)["result"].clone();
-    assert_eq!(done["content"][0]["text"], "It is blue.", "{done}");
-    let asked = model.asked();
-    let told = asked[0].body["messages"][0].to_string();
-    assert!(asked.len() == 1 && told.contains("sky? [redacted:HINT]"), "{asked:?}");
-    // A call has so many, and no more.
-    let again = json!({"name": tool, "arguments": {"times": 20}});
-    let done = client.ask("tools/call", &again)["result"].clone();
-    assert_eq!(done["content"][0]["text"], "It is not known.", "{done}");
-    assert_eq!(model.asked().len(), 1 + SAMPLINGS_CALL_MAX);
-    // Nothing else was granted.
-    let done = client.ask("tools/call", &json!({"name": "older__ask_name", "arguments": {}}));
-    assert_eq!(done["result"]["content"][0]["text"], "Hello, nobody!", "{done}");
-    drop(client);
-    let costs: Value = serde_json::from_str(&cli.run(&["stats", "--json"]).stdout).unwrap();
-    assert_eq!((&costs[0]["ran"], &costs[0]["cost_usd"]), (&json!(2), &json!(0.0027)));
-
-    let cli = Cli::new(PROGRAM);
-    let Some(folder) = older(&cli, &nothing, &endpoint) else { return };
-    let mut client = start(&cli, &folder);
-    initialize(&mut client, tool, &nothing);
-    let done = client.ask("tools/call", &call)["result"].clone();
-    assert_eq!(done["content"][0]["text"], "It is not known.", "{done}");
-    assert_eq!(model.asked().len(), 1 + SAMPLINGS_CALL_MAX);
-
-    let cli = Cli::new(PROGRAM);
-    let Some(folder) = older(&cli, &json!({"sampling": "mian"}), &endpoint) else { return };
-    let refused = cli.run(&["validate", folder.to_str().unwrap()]);
-    assert!(refused.code == Some(3) && refused.stderr.contains("no provider `mian`"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn completions_of_a_server_end_with_its_agents_budget() {
-    let cli = Cli::new(PROGRAM);
-    // It says that it reads far more than it is sent: each costs what its bytes can at most.
-    let model = Model::saying([Say::Json(completion("blue", 4_000, 2))]).await;
-    let sampling = json!({"sampling": "main"});
-    let Some(folder) = older(&cli, &sampling, &model.endpoint("/v1")) else { return };
-    // 220 bytes: enough for one request, and not for two.
-    let budget = json!({"limit_usd": 0.0022, "window": "24h"});
-    let file = json!({"version": 1, "tools": [], "budget": budget});
-    cli.write("context/stdio/tools.json", file.to_string());
-    let tool = "older__ask_model";
-    let mut client = start_with(&cli, &folder, &["--context", "context"]);
-    initialize(&mut client, tool, &json!({}));
-    for says in ["It is blue.", "It is not known."] {
-        let call = json!({"name": tool, "arguments": {}});
-        let done = client.ask("tools/call", &call)["result"].clone();
-        assert_eq!(done["content"][0]["text"], says, "{done}");
-    }
-    assert_eq!(model.asked().len(), 1);
 }
 
 #[test]

@@ -60,35 +60,6 @@ fn a_call_needs_the_token_that_was_printed() {
 }
 
 #[test]
-fn a_foreign_host_or_origin_is_refused_even_with_the_token() {
-    let served = start(&Cli::new(PROGRAM), &[]);
-    let bearer = served.bearer();
-    let token = ("authorization", bearer.as_str());
-    for foreign in [
-        ("host", "rebound.example"),
-        ("host", "127.0.0.1.example:80"),
-        ("origin", "https://evil.example"),
-        ("origin", "null"),
-    ] {
-        let (status, body) = read_hello(&served, &[token, foreign]);
-        assert_eq!(status, 403, "{foreign:?}: {body}");
-    }
-    let own = format!("http://{}", served.authority);
-    let (status, _) = read_hello(&served, &[token, ("origin", &own)]);
-    assert_eq!(status, 200);
-}
-
-#[test]
-fn an_agent_is_not_the_operator() {
-    let served = start(&Cli::new(PROGRAM), &[]);
-    let bearer = served.bearer();
-    let (status, _) = served.send("GET", "/status", &[("authorization", &bearer)], "");
-    assert_eq!(status, 403);
-    let (status, _) = served.send("GET", "/status", &[], "");
-    assert_eq!(status, 401);
-}
-
-#[test]
 fn the_token_survives_a_restart_and_is_in_no_log() {
     let cli = Cli::new(PROGRAM);
     let first = start(&cli, &["-vv"]);
@@ -112,8 +83,6 @@ fn without_a_token_only_loopback_is_served() {
     assert!(served.token.is_none(), "{}", served.greeting);
     let (status, body) = read_hello(&served, &[]);
     assert_eq!(status, 200, "{body}");
-    let (status, _) = read_hello(&served, &[("origin", "https://evil.example")]);
-    assert_eq!(status, 403);
     let manifest = source_root().join("host/examples/manifest.yaml");
     let run = cli.run(&["run", manifest.to_str().unwrap(), "--http", "0.0.0.0:0", "--no-auth"]);
     assert_eq!(run.code, Some(2), "{}{}", run.stdout, run.stderr);

@@ -1,5 +1,5 @@
-"""An MCP server of the older revisions, over standard input and output, that asks its client for a name,
-or for a completion, while a call runs. Nothing but Python's own library."""
+"""An MCP server of the older revisions, over standard input and output, that asks its client for a name
+while a call runs. Nothing but Python's own library."""
 
 import json
 import os
@@ -22,14 +22,7 @@ def ask_name(_):
     return f"Hello, {ask('elicitation/create', form).get('name', 'nobody')}!"
 
 
-def ask_model(arguments):
-    question = {"type": "text", "text": f"Which colour has the sky? {os.environ['HINT']}"}
-    params = {"messages": [{"role": "user", "content": question}], "maxTokens": 100}
-    said = [ask("sampling/createMessage", params) for _ in range(arguments.get("times", 1))]
-    return f"It is {said[-1].get('text', 'not known')}."
-
-
-TOOLS = {"ask_name": ask_name, "ask_model": ask_model}
+TOOLS = {"ask_name": ask_name}
 
 
 for line in sys.stdin:

@@ -32,8 +32,6 @@ pub struct Exposure {
     pub kinds: Vec<Kind>,
     /// What it asks of its callers' clients is passed on to them.
     pub questions: bool,
-    /// The provider that answers what it asks of a model.
-    pub sampling: Option<String>,
 }
 
 table! {

@@ -704,10 +704,6 @@ limits! {
     QUESTIONS_MAX: usize = 16;
     /// Times a call asks its client something while it waits: one answer makes a server ask for the next.
     QUESTION_ROUNDS_MAX: usize = 8;
-    /// Completions that one call of a bridged tool may have of the host's own provider.
-    SAMPLINGS_CALL_MAX: usize = 8;
-    /// Tokens of one of them: what a server asks for beyond is not reserved.
-    SAMPLING_TOKENS_MAX: u64 = 4_096;
     /// Time a call waits for its client's answers in all, beside its own: a person reads the questions.
     QUESTION_ANSWER_MS: u64 = 600_000;
     /// Time between a bridged server's word that its tools have changed and the look at them: it may say so often.

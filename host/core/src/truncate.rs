@@ -18,7 +18,7 @@ pub fn text(text: &str, bytes_max: usize) -> &str {
 }
 
 /// Cuts `text` to what takes at most `bytes_max` within a text of JSON, on a character border.
-pub(crate) fn escaped(text: &str, bytes_max: usize) -> &str {
+pub fn escaped(text: &str, bytes_max: usize) -> &str {
     prefix(text, bytes_max, escaped_char_len)
 }
 

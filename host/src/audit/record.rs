@@ -5,7 +5,7 @@ use clawhost_core::digest;
 use serde_json::Value;
 
 use super::facts::Facts;
-use crate::clock::rfc3339;
+use crate::clock::{read_rfc3339, rfc3339};
 
 /// Version of the format; a reader refuses a newer one.
 pub const FORMAT_VERSION: u64 = 1;
@@ -70,8 +70,7 @@ clawhost_core::table! {
 
 /// Returns when a record was written, in milliseconds since 1970; nothing where it does not say.
 pub(super) fn time_ms(record: &Value) -> Option<i64> {
-    let time = chrono::DateTime::parse_from_rfc3339(record.get("time")?.as_str()?).ok()?;
-    Some(time.timestamp_millis())
+    read_rfc3339(record.get("time")?.as_str()?)
 }
 
 /// Returns the line for one event, without the newline, in canonical form. It has its number, and the hash of

@@ -87,11 +87,7 @@ pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
     // Before the chains: a host that starts meanwhile names one that is not among them.
     let newest = files::newest(dir);
     let openings = Opening::all(dir)?;
-    let mut found = each_by_itself(dir, &openings, newest.as_deref(), &trust.keys);
-    let counted = counted(&openings, &found, trust);
-    if trust.all_signed {
-        want_signed(&mut found, &counted);
-    }
+    let (found, counted) = checked(dir, &openings, newest.as_deref(), trust);
     let mut reports: Vec<ChainReport> = found.into_iter().map(|it| it.report).collect();
     reports.extend(missing_newest(dir, &reports));
     reports.extend(missing_chains(dir, &openings, &counted, newest.as_deref()));
@@ -107,11 +103,7 @@ pub(super) fn judge(dir: &Dir, chains: &[String], trust: &Trust) -> std::io::Res
         let names = opening.ends.iter().any(|end| is_meant(&end.chain));
         names || is_meant(&opening.chain) || opening.removed_through.as_ref() >= chains.first()
     });
-    let mut found = each_by_itself(dir, &openings, newest.as_deref(), &trust.keys);
-    let counted = counted(&openings, &found, trust);
-    if trust.all_signed {
-        want_signed(&mut found, &counted);
-    }
+    let (found, counted) = checked(dir, &openings, newest.as_deref(), trust);
     let removed = removed_through(&counted);
     let verdict = |Judged { report, latest_ms, .. }| Verdict {
         is_removed: removed.is_some_and(|removed| report.chain.as_str() <= removed),
@@ -122,11 +114,22 @@ pub(super) fn judge(dir: &Dir, chains: &[String], trust: &Trust) -> std::io::Res
     Ok(found.into_iter().map(verdict).filter(|it| is_meant(&it.chain)).collect())
 }
 
-/// Returns the first records that count: what one says that is not signed, anybody may have written.
-fn counted<'a>(openings: &'a [Opening], found: &[Judged], trust: &Trust) -> Vec<&'a Opening> {
+/// Checks the chains of `openings`, and returns those of these that count beside: what one says that is not signed,
+/// anybody may have written.
+fn checked<'a>(
+    dir: &Dir,
+    openings: &'a [Opening],
+    newest: Option<&str>,
+    trust: &Trust,
+) -> (Vec<Judged>, Vec<&'a Opening>) {
+    let mut found = each_by_itself(dir, openings, newest, &trust.keys);
     let counts = |it: &Judged| !trust.all_signed || it.report.signed > Some(0);
-    let pairs = openings.iter().zip(found).filter(|(_, it)| counts(it));
-    pairs.map(|(opening, _)| opening).collect()
+    let pairs = openings.iter().zip(&found).filter(|(_, it)| counts(it));
+    let counted: Vec<&Opening> = pairs.map(|(opening, _)| opening).collect();
+    if trust.all_signed {
+        want_signed(&mut found, &counted);
+    }
+    (found, counted)
 }
 
 /// Returns the last chain of which one of the counted first records says that it was removed.

@@ -40,7 +40,7 @@ impl ToolCall {
     pub(super) fn caller(&self) -> Caller {
         let (progress, dialogue) = (self.progress.clone(), self.context.dialogue.clone());
         let trace = self.context.trace.map(|trace| trace.to_string());
-        Caller { progress, dialogue, model: None, trace }
+        Caller { progress, dialogue, trace }
     }
 }
 

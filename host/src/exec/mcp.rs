@@ -3,17 +3,11 @@
 //! The server is warm and shared by all who may call it and come as the same there; what it may touch was
 //! settled when it was started. Deliberately absent: anything of the caller but its arguments.
 
-mod sampling;
-
-use std::sync::Arc;
-
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
 
-use self::sampling::Sampling;
-use super::own::Desk;
 use super::wasm::within_output;
-use crate::dialogue::{Caller, Model};
+use crate::dialogue::Caller;
 use crate::gate::Admitted;
 use crate::registry::Bridged;
 
@@ -24,20 +18,15 @@ use crate::registry::Bridged;
 /// where the server is not there or ends, -32010 where the result is larger than the profile allows.
 pub(super) async fn run(
     bridged: &Bridged,
-    desk: Desk<'_>,
     admitted: Admitted,
     caller: Caller,
 ) -> Result<ToolReply, CallError> {
     let (arguments, timeout) = (admitted.arguments(), admitted.timeout());
-    let Bridged { definition, kind, sampling, .. } = bridged;
+    let Bridged { definition, kind, .. } = bridged;
     let managed = admitted.resolved().tool().managed.as_ref();
     let credential = managed.and_then(|of| of.credential(admitted.principal()));
     let nobodys = || CallError::new(ErrorKind::Policy, "the tool is not this agent's");
     let server = bridged.server(credential).ok_or_else(nobodys)?;
-    let model = sampling.as_deref();
-    let model =
-        model.map(|name| -> Arc<dyn Model> { Arc::new(Sampling::of(name, desk.gate, &admitted)) });
-    let caller = Caller { model, ..caller };
     let reply = match kind {
         None => server.call(&definition.name, Some(definition), arguments, timeout, caller).await?,
         Some(kind) => server.get(*kind, arguments, timeout, caller).await?,

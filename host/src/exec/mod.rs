@@ -37,7 +37,7 @@ pub async fn run(
             let ran = Box::pin(wasm::run(&loaded, admitted, caller.progress)).await;
             return ran.unwrap_or_else(|error| (Err(error), Usage::default()));
         }
-        Code::Bridged(bridged) => Box::pin(mcp::run(&bridged, desk, admitted, caller)).await,
+        Code::Bridged(bridged) => Box::pin(mcp::run(&bridged, admitted, caller)).await,
         Code::Composite(composite) => {
             Box::pin(composite::run(&composite, desk, admitted, caller.progress)).await
         }

@@ -8,6 +8,7 @@ use clawhost_core::limits::{
     RESULT_KEPT_MS, RESULT_PAGE_BYTES_MAX, RESULTS_BYTES_MAX, RESULTS_PER_AGENT_MAX,
 };
 use clawhost_core::reply::{Content, ToolReply};
+use clawhost_core::truncate;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::state::{Database, DatabaseError};
@@ -85,22 +86,8 @@ impl Page {
             // A character may go on behind the part, and none may have begun before it.
             Err(error) => std::str::from_utf8(part.get(..error.valid_up_to())?).ok()?,
         };
-        let mut cost = 0;
-        let end = text.char_indices().find_map(|(at, c)| {
-            cost += escaped_bytes(c);
-            (cost > bytes_max).then_some(at)
-        });
-        let text = text.get(..end.unwrap_or(text.len()))?.to_owned();
+        let text = truncate::escaped(text, bytes_max).to_owned();
         (!text.is_empty()).then(|| Self { end: offset + text.len(), bytes, text })
-    }
-}
-
-/// Returns what a character takes within a text of JSON.
-const fn escaped_bytes(c: char) -> usize {
-    match c {
-        '"' | '\\' => 2,
-        '\0'..='\u{1f}' => 6,
-        _ => c.len_utf8(),
     }
 }
 

@@ -1,7 +1,5 @@
 //! `claw://` addresses: the parser agrees with the published grammar on every text.
 
-use std::sync::OnceLock;
-
 use clawhost_core::uri::{ClawUri, ManifestUri};
 
 #[allow(dead_code, reason = "its own tests use the rest")]
@@ -13,11 +11,10 @@ const BYTES_MAX: usize = 148;
 
 /// Reads `data` as an address.
 pub fn run(data: &[u8]) {
-    static GRAMMAR: OnceLock<grammar::Grammar> = OnceLock::new();
     if let Ok(text) = std::str::from_utf8(data)
         && data.len() <= BYTES_MAX
     {
-        grammar::agreed(GRAMMAR.get_or_init(grammar::Grammar::new), text);
+        grammar::agreed(text);
     }
     if let Ok(ManifestUri::Alias(alias)) = ManifestUri::parse(&String::from_utf8_lossy(data)) {
         let text = alias.canonical().to_string();

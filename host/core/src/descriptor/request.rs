@@ -8,6 +8,7 @@ use url::Url;
 
 use super::check::parameters;
 use super::{CLAW_ID, ManagedTool, Transport};
+use crate::egress::percent_encoded;
 
 /// One request, without its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,8 +83,8 @@ fn filled(
         rest = after.split_once('}').map_or("", |(_, behind)| behind);
         made.push_str(before);
         match name {
-            CLAW_ID => escape(caller, &mut made),
-            name => escape(&scalar(name, arguments.get(name))?, &mut made),
+            CLAW_ID => made.push_str(&percent_encoded(caller)),
+            name => made.push_str(&percent_encoded(&scalar(name, arguments.get(name))?)),
         }
     }
     made.push_str(rest);
@@ -104,18 +105,6 @@ fn scalar(name: &str, value: Option<&Value>) -> Result<String, WrongArguments> {
             Err(WrongArguments(format!("`{name}` is missing: the path needs it")))
         }
         Some(_) => Err(WrongArguments(format!("`{name}` is no text, number or truth value"))),
-    }
-}
-
-/// Adds `text` with all but the characters that no reader of addresses takes for more than themselves escaped.
-fn escape(text: &str, into: &mut String) {
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                into.push(char::from(byte));
-            }
-            _ => into.push_str(&format!("%{byte:02X}")),
-        }
     }
 }
 

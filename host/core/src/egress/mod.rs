@@ -25,7 +25,7 @@ pub use denied::{EgressDenied, Reason};
 pub use endpoint::endpoint;
 pub(crate) use narrow::shared;
 pub use pattern::HostPattern;
-pub use request::{METHODS, check_request, is_forbidden_header};
+pub use request::{METHODS, check_request, is_forbidden_header, percent_encoded};
 pub use rules::{
     EgressRules, HostRules, PORTS_DEFAULT, Schemes, Target, TargetHost, is_this_machine, parse_url,
 };

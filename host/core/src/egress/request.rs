@@ -1,5 +1,7 @@
 //! Which methods and headers a guest may send.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::denied::{EgressDenied, Reason};
 
 /// The methods a guest may use. `CONNECT` would make a tunnel, `TRACE` echoes credentials.
@@ -49,6 +51,14 @@ pub fn check_request<'a>(
         }
     }
     Ok(())
+}
+
+/// Returns `text` as it can stand in any part of an address, for nothing but itself: with all but unreserved
+/// characters (RFC 3986, section 2.3) encoded.
+pub fn percent_encoded(text: &str) -> String {
+    const RESERVED: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 fn header_is_fine(name: &str, value: &[u8]) -> bool {

@@ -4,10 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn x10_a_flood_is_capped_and_counted() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let script = "head -c 5000000 /dev/zero; head -c 5000001 /dev/zero >&2";
     let outcome = sh(&spec_in(dir.path()), script).await;
     assert_eq!((outcome.stdout_bytes, outcome.stderr_bytes), (5_000_000, 5_000_001));
@@ -17,10 +14,7 @@ async fn x10_a_flood_is_capped_and_counted() {
 
 #[tokio::test]
 async fn x10_input_is_given_and_need_not_be_read() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     for spec in all_forms(dir.path()) {
         let big = |script| Command { stdin: vec![b'x'; 3_000_000], ..command(script) };
         let counted = run(&spec, big("wc -c")).await.unwrap();
@@ -33,10 +27,7 @@ async fn x10_input_is_given_and_need_not_be_read() {
 
 #[tokio::test]
 async fn x11_memory_and_files_are_bounded() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let spec = spec_in(dir.path());
     let file = sh(&spec, "head -c 2000000 /dev/zero > big").await;
     assert_ne!(file.exit_code, Some(0));
@@ -47,10 +38,7 @@ async fn x11_memory_and_files_are_bounded() {
 
 #[tokio::test]
 async fn x11_no_memory_and_no_processes_run_nothing() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     for (memory_bytes, processes_max, what) in [(0, 8, "memory"), (512 << 20, 0, "processes")] {
         for mut spec in all_forms(dir.path()) {
             spec.limits = JailLimits { memory_bytes, processes_max, ..limits() };
@@ -62,10 +50,7 @@ async fn x11_no_memory_and_no_processes_run_nothing() {
 
 #[tokio::test]
 async fn x10_closed_streams_do_not_end_the_wait_and_a_program_without_output_is_waited_for() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     for spec in all_forms(dir.path()) {
         let outcome = sh(&spec, "exec <&- >&- 2>&-; sleep 0.2; : > ended; exit 7").await;
         assert_eq!(outcome.exit_code, Some(7));
@@ -75,10 +60,7 @@ async fn x10_closed_streams_do_not_end_the_wait_and_a_program_without_output_is_
 
 #[tokio::test]
 async fn x11_sparse_files_and_core_dumps_are_bounded() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let outcome = sh(&spec_in(dir.path()), "ulimit -c; truncate -s 8G sparse; kill -SEGV 0").await;
     assert_eq!((text(&outcome.stdout).as_str(), outcome.exit_code), ("0\n", None));
     let bytes: u64 = fs::read_dir(dir.path())

@@ -41,6 +41,16 @@ fn program_here(path: &str) -> bool {
     here
 }
 
+/// Returns a folder to work in, where there is a jail to test.
+fn workspace() -> Option<TempDir> {
+    jail_here().then(|| TempDir::new().unwrap())
+}
+
+/// As [`workspace`], for a test that needs `program` too.
+fn workspace_with(program: &str) -> Option<TempDir> {
+    workspace().filter(|_| program_here(program))
+}
+
 fn limits() -> JailLimits {
     JailLimits {
         memory_bytes: 512 << 20,
@@ -159,10 +169,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 #[tokio::test]
 async fn a_command_gives_its_output_and_its_code() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     for spec in all_forms(dir.path()) {
         let outcome = sh(&spec, "echo out; echo err >&2; pwd; exit 7").await;
         assert_eq!(text(&outcome.stdout), format!("out\n{}\n", dir.path().display()));
@@ -176,20 +183,14 @@ async fn a_command_gives_its_output_and_its_code() {
 
 #[tokio::test]
 async fn no_time_is_a_timeout() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let none = Command { timeout: Duration::ZERO, ..command("sleep 5") };
     assert_eq!(run(&spec_in(dir.path()), none).await, Err(JailError::Timeout));
 }
 
 #[tokio::test]
 async fn x18_an_impossible_command_line_fails() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     for script in ["a\0b".to_owned(), "x".repeat(4 << 20)] {
         let ended = run(&spec_in(dir.path()), command(script)).await;
         assert!(matches!(ended, Err(JailError::Failed(_))), "{ended:?}");

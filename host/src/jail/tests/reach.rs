@@ -6,10 +6,7 @@ use super::*;
 
 #[tokio::test]
 async fn files_of_a_writable_mount_are_read_made_moved_and_deleted() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     fs::write(dir.path().join("old"), "old").unwrap();
     for spec in all_forms(dir.path()) {
         let script = "set -e; cat old; echo new > new; mkdir d; mv new d/moved; ln -s d l; \
@@ -24,10 +21,8 @@ async fn files_of_a_writable_mount_are_read_made_moved_and_deleted() {
 
 #[tokio::test]
 async fn x14_nothing_outside_is_read() {
-    if !jail_here() {
-        return;
-    }
-    let (dir, canary) = (TempDir::new().unwrap(), Canary::new());
+    let Some(dir) = workspace() else { return };
+    let canary = Canary::new();
     let file = canary.file.display();
     symlink(&canary.file, dir.path().join("link")).unwrap();
     symlink("..", dir.path().join("up")).unwrap();
@@ -59,10 +54,8 @@ async fn x14_nothing_outside_is_read() {
 
 #[tokio::test]
 async fn x15_nothing_outside_is_changed() {
-    if !jail_here() {
-        return;
-    }
-    let (dir, canary) = (TempDir::new().unwrap(), Canary::new());
+    let Some(dir) = workspace() else { return };
+    let canary = Canary::new();
     symlink(&canary.file, dir.path().join("link")).unwrap();
     let (file, before) = (canary.file.display(), canary.state());
     let attempts = [
@@ -98,10 +91,8 @@ async fn x15_nothing_outside_is_changed() {
 
 #[tokio::test]
 async fn a_read_only_mount_is_read_and_not_written() {
-    if !jail_here() {
-        return;
-    }
-    let (dir, shared) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let Some(dir) = workspace() else { return };
+    let shared = TempDir::new().unwrap();
     fs::write(shared.path().join("f"), "shared").unwrap();
     let mounts =
         vec![writable(dir.path()), JailMount { path: shared.path().to_owned(), writable: false }];
@@ -116,10 +107,7 @@ async fn a_read_only_mount_is_read_and_not_written() {
 
 #[tokio::test]
 async fn x02_a_program_of_the_workspace_is_not_executed() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let program = dir.path().join("program");
     fs::copy("/bin/echo", &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -168,10 +156,8 @@ async fn x15_no_file_is_made_that_runs_as_its_owner() {
 
 #[tokio::test]
 async fn x15_no_way_of_opening_passes_by_landlock() {
-    if !jail_here() || !program_here("/usr/bin/perl") {
-        return;
-    }
-    let (dir, shared, canary) = (TempDir::new().unwrap(), TempDir::new().unwrap(), Canary::new());
+    let Some(dir) = workspace_with("/usr/bin/perl") else { return };
+    let (shared, canary) = (TempDir::new().unwrap(), Canary::new());
     let file = shared.path().join("f");
     // Whoever the jail runs as has a right to write it, but for the jail.
     for path in [&file, &canary.file] {
@@ -204,10 +190,7 @@ async fn x15_no_way_of_opening_passes_by_landlock() {
 
 #[tokio::test]
 async fn attributes_are_not_set_and_programs_that_copy_files_do_without() {
-    if !jail_here() || !program_here("/usr/bin/perl") {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace_with("/usr/bin/perl") else { return };
     let (set, remove) = (libc::SYS_fsetxattr, libc::SYS_fremovexattr);
     let ways = [
         format!(r#"$n = "user.a", $v = "1", syscall({set}, fileno(F), $n, $v, 1, 0) == 0"#),
@@ -242,10 +225,7 @@ async fn hits(spec: &JailSpec) -> (usize, usize) {
 
 #[tokio::test]
 async fn x13_the_network_is_there_only_where_granted() {
-    if !jail_here() || !program_here("/bin/bash") {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace_with("/bin/bash") else { return };
     for spec in all_forms(dir.path()) {
         assert_eq!(hits(&spec).await, (0, 0));
         // The control: the same script does reach the listeners where it may.
@@ -255,10 +235,8 @@ async fn x13_the_network_is_there_only_where_granted() {
 
 #[tokio::test]
 async fn x13_a_unix_socket_outside_is_not_reached() {
-    if !jail_here() || !program_here("/usr/bin/perl") {
-        return;
-    }
-    let (dir, outside) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let Some(dir) = workspace_with("/usr/bin/perl") else { return };
+    let outside = TempDir::new().unwrap();
     let path = outside.path().join("s");
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -274,10 +252,7 @@ async fn x13_a_unix_socket_outside_is_not_reached() {
 
 #[tokio::test]
 async fn x05_the_environment_is_what_the_profile_gives() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     assert!(std::env::vars().any(|(name, _)| name.starts_with("CARGO")), "run by cargo");
     let env = vec![("GIVEN".to_owned(), "yes".to_owned())];
     let spec = JailSpec::new(vec![writable(dir.path())], env, limits()).unwrap();
@@ -293,10 +268,8 @@ async fn x05_the_environment_is_what_the_profile_gives() {
 
 #[tokio::test]
 async fn x06_no_descriptor_of_the_host_is_inherited() {
-    if !jail_here() || !program_here("/bin/bash") {
-        return;
-    }
-    let (dir, canary) = (TempDir::new().unwrap(), Canary::new());
+    let Some(dir) = workspace_with("/bin/bash") else { return };
+    let canary = Canary::new();
     let files: Vec<_> = (0..20).map(|_| fs::File::open(&canary.file).unwrap()).collect();
     for file in &files {
         // The mistake that this guards against: a descriptor without close-on-exec.
@@ -312,10 +285,7 @@ async fn x06_no_descriptor_of_the_host_is_inherited() {
 
 #[tokio::test]
 async fn x12_the_host_is_not_signalled() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let (host, thread) = (std::process::id(), rustix::thread::gettid().as_raw_nonzero());
     let script = format!(
         "kill -9 {host}; kill -9 {thread}; kill -9 $PPID; kill -9 -1; echo here; kill -9 0"
@@ -368,10 +338,7 @@ fn perl(way: &str, id: &str) -> String {
 
 #[tokio::test]
 async fn x12_no_process_outside_is_signalled() {
-    if !jail_here() || !program_here("/usr/bin/perl") {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace_with("/usr/bin/perl") else { return };
     let info = r#"$i = pack("iii", 15, 0, -1) . "\0" x 116"#;
     // A pipe that signals its owner, by a signal of choice, when there is something in it.
     let piped = |owner: &str| {
@@ -404,10 +371,7 @@ async fn x12_no_process_outside_is_signalled() {
 
 #[tokio::test]
 async fn x12_no_process_outside_is_slowed_or_bounded() {
-    if !jail_here() || !program_here("/usr/bin/perl") {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace_with("/usr/bin/perl") else { return };
     let ways = [
         format!(r#"$l = pack("QQ", 0, 0), syscall({}, PID, 1, $l, 0) == 0"#, libc::SYS_prlimit64),
         format!("syscall({}, 0, PID, 19) == 0", libc::SYS_setpriority),
@@ -445,10 +409,7 @@ async fn x12_no_process_outside_is_slowed_or_bounded() {
 
 #[tokio::test]
 async fn x16_namespaces_and_mounts_are_not_made() {
-    if !jail_here() || !program_here("/usr/bin/unshare") {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace_with("/usr/bin/unshare") else { return };
     for spec in all_forms(dir.path()) {
         for script in ["unshare -U true", "unshare -m true", "mount -t tmpfs x .", "chroot . true"]
         {
@@ -459,10 +420,7 @@ async fn x16_namespaces_and_mounts_are_not_made() {
 
 #[tokio::test]
 async fn x12_no_process_is_traced() {
-    if !jail_here() || !program_here("/usr/bin/perl") {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace_with("/usr/bin/perl") else { return };
     let call = libc::SYS_ptrace;
     // To be traced by its parent, and to trace that one.
     let [itself, parent] =
@@ -476,10 +434,7 @@ async fn x12_no_process_is_traced() {
 
 #[tokio::test]
 async fn x15_memory_and_programs_of_processes_are_not_reached_as_files() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let own = std::process::id();
     let attempts = [
         "cat /proc/self/environ".to_owned(),
@@ -500,10 +455,7 @@ async fn x15_memory_and_programs_of_processes_are_not_reached_as_files() {
 
 #[tokio::test]
 async fn x17_there_is_no_terminal() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     for spec in all_forms(dir.path()) {
         for attempt in
             [": < /dev/tty", "echo x > /dev/tty", "tty", "ls /dev/pts/*", ": < /dev/ptmx"]
@@ -515,10 +467,8 @@ async fn x17_there_is_no_terminal() {
 
 #[tokio::test]
 async fn x19_a_working_directory_that_is_swapped_or_gone_leads_nowhere_else() {
-    if !jail_here() {
-        return;
-    }
-    let (around, canary) = (TempDir::new().unwrap(), Canary::new());
+    let Some(around) = workspace() else { return };
+    let canary = Canary::new();
     let before = canary.state();
     let outside = canary.file.parent().unwrap();
     let work = around.path().join("work");
@@ -550,10 +500,8 @@ fn by_root(dir: &Path) -> (Vec<JailSpec>, Vec<JailSpec>) {
 
 #[tokio::test]
 async fn x14_what_is_not_granted_is_not_there() {
-    if !jail_here() {
-        return;
-    }
-    let (dir, canary) = (TempDir::new().unwrap(), Canary::new());
+    let Some(dir) = workspace() else { return };
+    let canary = Canary::new();
     let (with_root, without) = by_root(dir.path());
     let script =
         format!("stat {}; stat /root; stat /proc; stat /etc/passwd", canary.file.display());
@@ -573,10 +521,8 @@ async fn x14_what_is_not_granted_is_not_there() {
 
 #[tokio::test]
 async fn x15_nothing_of_a_read_only_mount_changes() {
-    if !jail_here() || !program_here("/usr/bin/perl") {
-        return;
-    }
-    let (dir, shared) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let Some(dir) = workspace_with("/usr/bin/perl") else { return };
+    let shared = TempDir::new().unwrap();
     let file = shared.path().join("f");
     let state = || {
         let meta = fs::metadata(&file).unwrap();
@@ -610,10 +556,7 @@ async fn x15_nothing_of_a_read_only_mount_changes() {
 #[tokio::test]
 async fn x02_what_is_written_is_not_mapped_as_code() {
     let loader = "/lib64/ld-linux-x86-64.so.2";
-    if !jail_here() || !program_here(loader) {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace_with(loader) else { return };
     fs::copy("/bin/echo", dir.path().join("program")).unwrap();
     let (with_root, without) = by_root(dir.path());
     for (forms, runs) in [(with_root, false), (without, true)] {
@@ -626,10 +569,7 @@ async fn x02_what_is_written_is_not_mapped_as_code() {
 
 #[tokio::test]
 async fn mounts_lie_in_each_other_and_in_the_system_and_are_where_they_were() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let inner = dir.path().join("a/inner");
     fs::create_dir_all(&inner).unwrap();
     fs::write(dir.path().join("a/outer"), "outer").unwrap();

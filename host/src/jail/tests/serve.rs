@@ -11,10 +11,7 @@ fn argv(words: &[&str]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_program_is_spoken_to_until_its_tree_is_killed() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let mark = marker(&dir);
     for spec in all_forms(dir.path()) {
         let script = format!("sleep {mark} & cat; sleep {mark}");
@@ -32,10 +29,7 @@ async fn a_program_is_spoken_to_until_its_tree_is_killed() {
 
 #[tokio::test]
 async fn a_program_that_is_let_go_of_is_killed() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let mark = marker(&dir);
     let script = format!("sleep {mark} & sleep {mark}");
     let child = start(&spec_in(dir.path()), argv(&["/bin/sh", "-c", &script])).await.unwrap();
@@ -46,10 +40,8 @@ async fn a_program_that_is_let_go_of_is_killed() {
 
 #[tokio::test]
 async fn only_files_of_read_only_mounts_are_executed_and_only_where_that_was_asked_for() {
-    if !jail_here() {
-        return;
-    }
-    let (written, read) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let Some(written) = workspace() else { return };
+    let read = TempDir::new().unwrap();
     for dir in [&written, &read] {
         let file = dir.path().join("tool");
         fs::write(&file, "#!/bin/sh\necho ran\n").unwrap();
@@ -76,10 +68,8 @@ pub(crate) fn copy_shell(to: &Path) {
 
 #[tokio::test]
 async fn an_open_program_runs_whatever_lies_at_its_path_and_cannot_be_replaced() {
-    if !jail_here() {
-        return;
-    }
-    let (dir, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let Some(dir) = workspace() else { return };
+    let elsewhere = TempDir::new().unwrap();
     let path = elsewhere.path().join("sh");
     copy_shell(&path);
     let image = Arc::new(fs::File::open(&path).unwrap());
@@ -98,10 +88,7 @@ async fn an_open_program_runs_whatever_lies_at_its_path_and_cannot_be_replaced()
 
 #[tokio::test]
 async fn a_program_at_a_lower_priority_is_at_it_in_its_session_as_well() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let mark = marker(&dir);
     for spec in all_forms(dir.path()) {
         let script = format!("nice; sleep {mark}");
@@ -121,10 +108,7 @@ async fn a_program_at_a_lower_priority_is_at_it_in_its_session_as_well() {
 
 #[tokio::test]
 async fn memory_is_bounded_where_addresses_are_not() {
-    if !jail_here() || !program_here("/usr/bin/python3") {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace_with("/usr/bin/python3") else { return };
     let mut spec = spec_in(dir.path()).reserving_addresses();
     spec.limits.memory_bytes = 128 << 20;
     let program = "import mmap\nmmap.mmap(-1, 1 << 33, prot=0, flags=mmap.MAP_PRIVATE)\nprint(\"reserved\")\nbytearray(1 << 28)";

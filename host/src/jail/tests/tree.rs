@@ -8,11 +8,8 @@ static COUNTED: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 #[tokio::test]
 async fn x07_processes_are_bounded() {
-    if !jail_here() {
-        return;
-    }
+    let Some(dir) = workspace() else { return };
     let _alone = COUNTED.lock().await;
-    let dir = TempDir::new().unwrap();
     let mark = marker(&dir);
     for cgroup in [true, false] {
         let mut spec = spec_in(dir.path());
@@ -31,11 +28,8 @@ async fn x07_processes_are_bounded() {
 
 #[tokio::test]
 async fn x07_a_fork_bomb_ends_at_the_deadline() {
-    if !jail_here() {
-        return;
-    }
+    let Some(dir) = workspace() else { return };
     let _alone = COUNTED.lock().await;
-    let dir = TempDir::new().unwrap();
     let mark = marker(&dir);
     for mut spec in all_forms(dir.path()) {
         spec.limits.processes_max = 16;
@@ -50,10 +44,7 @@ async fn x07_a_fork_bomb_ends_at_the_deadline() {
 
 #[tokio::test]
 async fn x08_no_descendant_survives_the_deadline() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let mark = marker(&dir);
     for spec in all_forms(dir.path()) {
         let script = format!(
@@ -70,10 +61,7 @@ async fn x08_no_descendant_survives_the_deadline() {
 
 #[tokio::test]
 async fn what_runs_in_the_background_ends_with_the_shell() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let mark = marker(&dir);
     for spec in all_forms(dir.path()) {
         let outcome = sh(&spec, format!("(sleep {mark} &); sleep {mark} & echo done")).await;
@@ -84,10 +72,7 @@ async fn what_runs_in_the_background_ends_with_the_shell() {
 
 #[tokio::test]
 async fn dropping_the_call_kills_the_tree() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let mark = marker(&dir);
     for spec in all_forms(dir.path()) {
         let started = dir.path().join("started");
@@ -114,10 +99,7 @@ fn a_host_to_be_killed() {
 
 #[tokio::test]
 async fn x20_nothing_survives_a_killed_host() {
-    if !jail_here() {
-        return;
-    }
-    let dir = TempDir::new().unwrap();
+    let Some(dir) = workspace() else { return };
     let mark = marker(&dir);
     // Its keeper would be what ends it.
     let script = format!(
@@ -140,11 +122,8 @@ async fn x20_nothing_survives_a_killed_host() {
 
 #[tokio::test]
 async fn x07_threads_are_processes_too() {
-    if !jail_here() || !program_here("/usr/bin/python3") {
-        return;
-    }
+    let Some(dir) = workspace_with("/usr/bin/python3") else { return };
     let _alone = COUNTED.lock().await;
-    let dir = TempDir::new().unwrap();
     let mut spec = spec_in(dir.path());
     spec.limits.processes_max = 16;
     let program = "import threading\nn = 0\nstop = threading.Event()\ntry:\n while n < 10000:\n  \
@@ -158,11 +137,8 @@ async fn x07_threads_are_processes_too() {
 
 #[tokio::test]
 async fn x09_short_children_leave_no_zombies() {
-    if !jail_here() {
-        return;
-    }
+    let Some(dir) = workspace() else { return };
     let _alone = COUNTED.lock().await;
-    let dir = TempDir::new().unwrap();
     let mark = marker(&dir);
     for mut spec in all_forms(dir.path()) {
         spec.limits.processes_max = 64;

@@ -40,8 +40,6 @@ pub(crate) struct Bridged {
     pub(super) url: Option<String>,
     /// The policy of its server's entry.
     pub(super) policy: Option<String>,
-    /// The provider that answers what its server asks of a model.
-    pub(crate) sampling: Option<String>,
     /// The digest of its definition, and of where the server is and how it is reached.
     pub(super) digest: String,
 }

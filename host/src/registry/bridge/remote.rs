@@ -172,12 +172,11 @@ fn bridged(
     digest: String,
 ) -> Bridged {
     let (sessions, policy) = (sessions.clone(), plan.policy.clone());
-    let sampling = plan.expose.sampling.clone();
     let url = match plan.reach() {
         McpReach::Url { url, .. } => Some(url.to_string()),
         McpReach::Program { .. } => None,
     };
-    Bridged { sessions, kind, definition, url, policy, sampling, digest }
+    Bridged { sessions, kind, definition, url, policy, digest }
 }
 
 /// Returns the tool of that definition, where it was there.

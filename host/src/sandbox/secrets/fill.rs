@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
-use clawhost_core::egress::Target;
+use clawhost_core::egress::{Target, percent_encoded};
 use clawhost_core::grants::SecretGrant;
 use http::header::HOST;
 use http::uri::PathAndQuery;
@@ -145,14 +145,4 @@ fn basic_credentials(text: &str) -> Option<String> {
 
 fn basic_header(credentials: &str) -> String {
     format!("Basic {}", STANDARD.encode(credentials))
-}
-
-/// Returns `value` with everything but unreserved characters (RFC 3986, section 2.3) encoded.
-fn percent_encoded(value: &str) -> String {
-    let one = |byte: u8| match byte {
-        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    value.bytes().map(one).collect()
 }

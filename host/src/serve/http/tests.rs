@@ -271,25 +271,33 @@ async fn sessions_are_bounded_for_each_agent() {
 
 #[tokio::test]
 async fn strangers_are_turned_away_before_anything_else() {
-    let server = Server::start(false).await;
-    let port = server.authority.rsplit_once(':').unwrap().1;
-    for (name, value) in [
-        ("host", "evil.example".to_owned()),
-        ("host", format!("evil.example:{port}")),
-        ("origin", "http://evil.example".to_owned()),
-        ("origin", "null".to_owned()),
-        ("origin", format!("https://localhost:{port}")),
-    ] {
-        let headers = [&MCP[..], &[(name, value.as_str())]].concat();
-        for path in ["/mcp", "/status"] {
-            let answer = server.send("POST", path, &headers, b"{}").await;
-            assert_eq!(answer.status, 403, "{path} {name}: {value}");
+    for require_token in [false, true] {
+        let server = Server::start(require_token).await;
+        let port = server.authority.rsplit_once(':').unwrap().1;
+        let tokens = [("/mcp", server.agent("default")), ("/status", server.operator())];
+        for (name, value) in [
+            ("host", "evil.example".to_owned()),
+            ("host", format!("evil.example:{port}")),
+            ("host", format!("127.0.0.1.example:{port}")),
+            ("origin", "http://evil.example".to_owned()),
+            ("origin", "null".to_owned()),
+            ("origin", format!("https://localhost:{port}")),
+        ] {
+            for (path, token) in &tokens {
+                let own = [("authorization", token.as_str())];
+                for more in [&[][..], &own] {
+                    let headers = [&MCP[..], &[(name, value.as_str())], more].concat();
+                    let answer = server.send("POST", path, &headers, b"{}").await;
+                    assert_eq!(answer.status, 403, "{path} {name}: {value}");
+                }
+            }
         }
+        let (origin, [(_, token), _]) = (format!("http://localhost:{port}"), &tokens);
+        let own = [("origin", origin.as_str()), ("authorization", token.as_str())];
+        let body = initialize().to_string();
+        let answer = server.send("POST", "/mcp", &[MCP, own].concat(), body.as_bytes()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
     }
-    let own = format!("http://localhost:{port}");
-    let headers = [&MCP[..], &[("origin", own.as_str())]].concat();
-    let body = initialize().to_string();
-    assert_eq!(server.send("POST", "/mcp", &headers, body.as_bytes()).await.status, 200);
 }
 
 #[tokio::test]

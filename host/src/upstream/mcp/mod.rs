@@ -251,11 +251,7 @@ impl Server {
         mut ask: Ask,
         read: impl Fn(Value) -> Result<ToolReply, Failure>,
     ) -> Result<ToolReply, Failure> {
-        let asks = ask.caller.asks();
-        if asks.is_none() && ask.caller.model.is_none() {
-            return read(session.ask(ask).await?);
-        }
-        let asks = asks.unwrap_or_default();
+        let Some(asks) = ask.caller.asks() else { return read(session.ask(ask).await?) };
         for _ in 1..QUESTION_ROUNDS_MAX {
             let before = asks.waited().await;
             let outcome = read(session.ask(ask.clone()).await?);

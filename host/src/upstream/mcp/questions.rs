@@ -2,8 +2,6 @@
 //! operator has that passed on. One of the stateless revision asks with its answer to the call, which is
 //! made again with what the client brings; an older one asks while the call runs.
 //!
-//! Completions are the host's own provider's where the operator names one, and nobody is asked for them then.
-//!
 //! Deliberately absent: forms that lead to an address, and questions beside a call.
 
 use std::path::Path;
@@ -41,8 +39,6 @@ pub(super) fn capabilities(expose: &Exposure) -> Value {
     if expose.questions {
         can.insert("elicitation".to_owned(), json!({}));
         can.insert("roots".to_owned(), json!({}));
-    }
-    if expose.questions || expose.sampling.is_some() {
         can.insert("sampling".to_owned(), json!({}));
     }
     can.into()
@@ -60,8 +56,7 @@ impl Granted {
             }
             Endpoint::Stdio { .. } | Endpoint::Http { .. } => None,
         };
-        let is_granted = plan.expose.questions || plan.expose.sampling.is_some();
-        is_granted.then(|| Self { server: plan.name.clone(), roots })
+        plan.expose.questions.then(|| Self { server: plan.name.clone(), roots })
     }
 
     /// Returns the answer to a server's own request, as a line: `caller` is whose call it belongs to, where that is
@@ -95,21 +90,19 @@ impl Granted {
         };
         let asked = json!({"inputRequests": {THE_QUESTION: request}});
         let mut asked = passed_on(&self.server, asked)?;
-        let mut answers = caller?.ask(asked.get_mut("inputRequests")?.take()).await?;
+        let dialogue = caller?.dialogue.as_ref()?;
+        let mut answers = dialogue.ask(asked.get_mut("inputRequests")?.take()).await?;
         answers.get_mut(THE_QUESTION).map(Value::take).filter(Value::is_object)
     }
 }
 
-/// Returns what a client of an older revision, or the host's own model, answers to what the stateless server
-/// `server` asks, and the server's state; nothing where a client brings its answers by itself, or has none.
+/// Returns what a client of an older revision answers to what the stateless server `server` asks, and the
+/// server's state; nothing where a client brings its answers by itself, or has none.
 pub(super) async fn answered(server: &str, asked: &Value, caller: &Caller) -> Option<Dialogue> {
-    let dialogue = caller.dialogue.as_deref().cloned().unwrap_or_default();
+    let dialogue = caller.dialogue.as_deref().filter(|dialogue| !dialogue.comes_again)?.clone();
     let mut asked = passed_on(server, asked.clone())?;
     let requests = asked.get_mut("inputRequests").map(Value::take).unwrap_or_else(|| json!({}));
-    if dialogue.comes_again && !caller.needs_no_client(&requests) {
-        return None;
-    }
-    let responses = caller.ask(requests).await?;
+    let responses = dialogue.ask(requests).await.filter(Value::is_object)?;
     let state = asked.get("requestState").and_then(Value::as_str).map(str::to_owned);
     let brought = Dialogue { responses: Some(responses), state, ..dialogue };
     said_to(server, &brought).ok()

@@ -185,10 +185,7 @@ fn meta(era: Era, token: Option<u64>, caller: &Caller) -> Map<String, Value> {
         let name = |key| format!("io.modelcontextprotocol/{key}");
         meta.insert(name("protocolVersion"), MODERN.into());
         let client = caller.dialogue.as_ref();
-        let mut can = client.map(|client| client.capabilities.clone()).unwrap_or_default();
-        if caller.model.is_some() {
-            can.insert("sampling".to_owned(), json!({}));
-        }
+        let can = client.map(|client| client.capabilities.clone()).unwrap_or_default();
         meta.insert(name("clientCapabilities"), Value::Object(can));
         meta.insert(name("clientInfo"), client_info());
     }

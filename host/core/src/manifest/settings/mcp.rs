@@ -35,8 +35,7 @@ pub(super) type Servers = BTreeMap<String, McpServerSettings>;
 fn exposed(node: &Node) -> Exposure {
     let is_named = |name: &str| node.texts(&["expose"]).any(|(_, text)| text == name);
     let kinds = Kind::ALL.into_iter().filter(|kind| is_named(kind.name())).collect();
-    let sampling = node.text(&["sampling"]).filter(|text| !text.is_empty()).map(str::to_owned);
-    Exposure { kinds, questions: is_named("questions"), sampling }
+    Exposure { kinds, questions: is_named("questions") }
 }
 
 impl Reader {
@@ -197,13 +196,6 @@ impl super::Settings {
             if !manifest.profiles.contains_key(&server.sandbox) {
                 let reason = format!("there is no sandbox profile `{}`", shown(&server.sandbox));
                 let help = choices(&server.sandbox, manifest.profiles.keys().map(String::as_str));
-                problems.missing(at, reason, help);
-            }
-            let mut providers = manifest.providers.iter().map(|provider| provider.name.as_str());
-            let sampling = server.expose.sampling.as_deref();
-            if let Some(name) = sampling.filter(|name| providers.all(|one| one != *name)) {
-                let reason = format!("there is no provider `{}`", shown(name));
-                let help = choices(name, manifest.providers.iter().map(|one| one.name.as_str()));
                 problems.missing(at, reason, help);
             }
             let mut policies = manifest.policies.policies().iter().map(|policy| &policy.name);

@@ -72,7 +72,6 @@ shape! { MCP_SERVER = {
     headers: (Shape::Dict(&STRING)),
     internal_only: FLAG,
     policy: TEXT,
-    sampling: TEXT,
     sandbox: TEXT,
     secrets: [{ name!: TEXT, env: TEXT, header: TEXT }],
     url: STRING,

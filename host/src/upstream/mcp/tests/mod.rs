@@ -8,14 +8,13 @@ mod web;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_trait::async_trait;
 use clawhost_core::error::ErrorKind;
 use clawhost_core::grants::{Access, Mount};
 use clawhost_core::reply::Content;
 use futures_util::StreamExt as _;
 
 use super::*;
-use crate::dialogue::{Asks, Dialogue, Model};
+use crate::dialogue::{Asks, Dialogue};
 use crate::jail::support;
 use crate::progress::ProgressSink;
 use crate::secrets::{SecretSources, Secrets};
@@ -293,35 +292,6 @@ async fn m15_an_older_server_asks_the_client_of_its_call_where_that_is_passed_on
     let told = server.call("echo", None, "{}", PATIENCE, caller);
     let Content::Text(told) = &told.await.unwrap().content[0] else { panic!() };
     assert!(told.contains("},-32600,{}]") && asks.now().borrow().is_none(), "{told}");
-}
-
-/// Says what it is asked.
-struct Parrot;
-
-#[async_trait]
-impl Model for Parrot {
-    async fn says(&self, params: Value) -> Option<Value> {
-        Some(params)
-    }
-}
-
-fn with_model() -> Caller {
-    Caller { model: Some(Arc::new(Parrot)), ..Caller::default() }
-}
-
-#[tokio::test]
-async fn m15_a_server_has_the_completions_it_is_granted_and_nothing_beside() {
-    if !jail_here() {
-        return;
-    }
-    let mut plan = plan("asks");
-    plan.expose.sampling = Some("main".to_owned());
-    let server = Server::start(plan, parts());
-    let reply = server.call("echo", None, "{}", PATIENCE, with_model()).await.unwrap();
-    let told = r#"[{"message":"Who?"},-32601,-32601,{}]"#;
-    assert_eq!(reply.content, [Content::Text(told.to_owned())]);
-    // Who brings no model has none.
-    assert_eq!(echo(&server, "{}").await.unwrap(), "[-32601,-32601,-32601,{}]");
 }
 
 #[tokio::test]

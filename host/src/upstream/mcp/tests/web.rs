@@ -116,6 +116,13 @@ fn start_as(url: &str, credential: McpValue) -> Server {
     )
 }
 
+/// Starts one whose questions are passed on.
+fn start_asking(url: String) -> Server {
+    let endpoint = Endpoint::Http { url, headers: Vec::new(), auth: None };
+    let expose = Exposure { questions: true, ..Exposure::default() };
+    Server::start(ServerPlan { name: "web".to_owned(), endpoint, expose }, parts())
+}
+
 #[tokio::test]
 async fn a_server_of_the_newest_revision_is_told_in_headers_what_is_asked() {
     let (url, asked) = serve(|asked| modern(asked, |asked| json(asked, &called("hello")))).await;
@@ -154,9 +161,7 @@ fn events(asked: &Asked) -> String {
 #[tokio::test]
 async fn what_an_older_server_asks_in_its_events_goes_to_the_client_of_that_call() {
     let (url, asked) = serve(move |asked| legacy(asked, events)).await;
-    let endpoint = Endpoint::Http { url, headers: Vec::new(), auth: None };
-    let expose = Exposure { questions: true, ..Exposure::default() };
-    let server = Server::start(ServerPlan { name: "web".to_owned(), endpoint, expose }, parts());
+    let server = start_asking(url);
     let (caller, asks) = asking("roots");
     let roots = json!({"roots": [{"uri": "file:///a"}]});
     let client = answering(&asks, json!({"method": "roots/list"}), roots.clone());
@@ -176,25 +181,23 @@ fn wants_model(asked: &Asked) -> String {
         None if can.get("sampling").is_none() => json(asked, &called("nobody")),
         None => {
             let question = json!({"method": "sampling/createMessage", "params": {"maxTokens": 9, "includeContext": "allServers"}});
-            let asks = json!({"resultType": "input_required", "inputRequests": {"m": question}, "requestState": "s"});
+            let asks = json!({"resultType": "input_required", "inputRequests": {"question": question}, "requestState": "s"});
             json(asked, &asks)
         }
     }
 }
 
 #[tokio::test]
-async fn what_a_server_of_the_newest_revision_wants_of_a_model_is_brought_without_its_client() {
+async fn what_a_server_of_the_newest_revision_wants_of_a_model_an_older_client_is_asked() {
     let (url, _) = serve(|asked| modern(asked, wants_model)).await;
-    let server = start_at(&url);
+    let server = start_asking(url);
     assert_eq!(echo(&server, "{}").await.unwrap(), "nobody");
-    let told = r#"{"m":{"maxTokens":9}} "s""#;
-    // A client that would come again has no reason to.
-    let comes_again = Dialogue { comes_again: true, ..Dialogue::default() };
-    for dialogue in [None, Some(Arc::new(comes_again))] {
-        let caller = Caller { dialogue, ..with_model() };
-        let reply = server.call("echo", None, "{}", PATIENCE, caller).await.unwrap();
-        assert_eq!(reply.content, [Content::Text(told.to_owned())]);
-    }
+    let (caller, asks) = asking("sampling");
+    let question = json!({"method": "sampling/createMessage", "params": {"maxTokens": 9}});
+    let client = answering(&asks, question, json!({"model": "m"}));
+    let (reply, ()) = tokio::join!(server.call("echo", None, "{}", PATIENCE, caller), client);
+    let told = r#"{"question":{"model":"m"}} "s""#;
+    assert_eq!(reply.unwrap().content, [Content::Text(told.to_owned())]);
 }
 
 #[tokio::test]
