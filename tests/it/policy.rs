@@ -253,6 +253,10 @@ fn what_the_sandbox_says_of_each_path_is_told_and_nothing_is_made() {
         assert!(shown.contains(one["says"].as_str().unwrap()), "{shown}");
     }
     assert_eq!(std::fs::read_dir(cli.here().join("workspace/docs")).unwrap().count(), 3);
+    for (path, itself) in [("/docs/a.txt", true), ("docs/a.txt", false)] {
+        let told = cli.run(&["explain", "claw.yaml", "read_file", &format!("path={path}")]).stdout;
+        assert_eq!(told.contains("the tool itself would refuse it"), itself, "{told}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 mod tell;
 
-use clawhost_core::catalog::Tool;
+use clawhost_core::catalog::{Origin, Tool};
 use clawhost_core::manifest::{Autonomy, Manifest};
 use clawhost_core::policy::{ApprovalTerms, Rates, Usage};
 use serde_json::Value;
@@ -40,6 +40,7 @@ pub(super) async fn run(args: ExplainArgs) -> Result<u8, Fail> {
     let rehearsal = rehearsal.ok_or_else(|| words::unknown(&args.call.tool, &setup.host))?;
     let mut story = Story::of(&setup.host, tool, rehearsal, given);
     story.is_of_one = agent.is_some();
+    story.tool_refuses = arguments.as_ref().and_then(|it| story.refused_by_tool(it));
     show::done(args.json, || story.as_json(), || story.as_text())
 }
 
@@ -64,6 +65,8 @@ struct Story<'a> {
     /// Who calls was named.
     is_of_one: bool,
     rehearsal: Rehearsal,
+    /// A path that the tool itself refuses, before the sandbox sees it.
+    tool_refuses: Option<String>,
     /// For whom the tool rests.
     rests: Vec<Hold>,
     screened: bool,
@@ -88,6 +91,7 @@ impl<'a> Story<'a> {
             given,
             is_of_one: false,
             rehearsal,
+            tool_refuses: None,
             calls,
             rests: host.quarantine().resting(&tool.ckp_name),
             screened: !manifest.policies.screens().is_off(),
@@ -130,8 +134,40 @@ impl<'a> Story<'a> {
         of_schema.then_some(error.message.as_str())
     }
 
+    /// Returns the first of the paths in `value` that is absolute or climbs out: built-in tools take
+    /// none of these, whatever lies there.
+    fn refused_by_tool(&self, value: &Value) -> Option<String> {
+        let values: Vec<&Value> = match value {
+            Value::Array(values) => values.iter().collect(),
+            Value::Object(values) => values.values().collect(),
+            Value::String(text) => return self.is_refused_by_tool(text).then(|| text.clone()),
+            _ => return None,
+        };
+        values.into_iter().find_map(|value| self.refused_by_tool(value))
+    }
+
+    fn is_refused_by_tool(&self, text: &str) -> bool {
+        let known = self.tool.paths.paths(&serde_json::json!({ "path": text }));
+        let is_path = self.rehearsal.paths.iter().any(|it| known.contains(&it.path));
+        let is_ours = matches!(self.tool.origin, Origin::BuiltIn { .. });
+        is_ours && is_path && (text.starts_with('/') || climbs_out(text))
+    }
+
     /// Returns how a person would be asked, if anybody.
     fn terms(&self) -> Option<ApprovalTerms> {
         self.rehearsal.ask.as_ref().ok()?.as_ref().map(|ask| ask.terms)
     }
+}
+
+/// Says whether a path's `..` lead above where it begins.
+fn climbs_out(path: &str) -> bool {
+    let mut depth = 0_i64;
+    path.split('/').any(|step| {
+        depth += match step {
+            "" | "." => 0,
+            ".." => -1,
+            _ => 1,
+        };
+        depth < 0
+    })
 }

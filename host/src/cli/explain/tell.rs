@@ -7,6 +7,7 @@ use clawhost_core::limits::{APPROVAL_TIMEOUT_CEILING_MS, APPROVAL_TIMEOUT_MS};
 use clawhost_core::manifest::Autonomy;
 use clawhost_core::policy::{ApprovalTerms, List, Rates, Step};
 use clawhost_core::screen::Finding;
+use clawhost_core::visible;
 use serde_json::{Value, json};
 
 use super::super::show;
@@ -55,6 +56,7 @@ impl Story<'_> {
                 "may_touch": show::touches(grants),
                 "timeout_ms": u64::try_from(grants.limits.timeout.as_millis()).unwrap_or(u64::MAX),
                 "paths": paths.iter().map(outlook).collect::<Value>(),
+                "tool_refuses": self.tool_refuses,
             },
             "calls": self.calls,
             "quarantine": self.rests,
@@ -68,6 +70,10 @@ impl Story<'_> {
 
     pub(super) fn as_text(&self) -> String {
         let (is, _, mut reason) = self.outcome();
+        if let (Some(path), true) = (&self.tool_refuses, self.rehearsal.ask.is_ok()) {
+            let why = "is absolute or leads out of its folder, so the tool itself would refuse it";
+            reason = format!("{reason}; `{}` {why}", visible::line(path));
+        }
         let beyond = self.rehearsal.paths.iter().find(|it| it.says.is_err_and(Fault::is_denial));
         if let (Some(path), true) = (beyond, self.rehearsal.ask.is_ok()) {
             reason = format!("{reason}; the sandbox would refuse a path: {}", met(path));
