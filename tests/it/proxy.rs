@@ -203,6 +203,7 @@ async fn only_an_agents_token_opens_the_proxy_and_none_goes_further() {
     assert_eq!(got.status, 200, "{got:?}");
     let head = &proxied.model.asked()[0].head;
     assert!(head.contains(&format!("authorization: bearer {PROVIDER_KEY}")), "{head}");
+    assert!(head.contains("accept-encoding: identity\r\n"), "{head}");
     assert!(!head.contains("x-api-key") && !head.contains(&proxied.token("bob").to_lowercase()));
     let models = proxied.send("/v1/models", &[&key], "").await.json();
     let ids: Vec<&str> =
@@ -245,6 +246,13 @@ async fn what_providers_fail_with_is_the_next_ones_turn_and_then_the_clients() {
         (
             NOTHING,
             vec![Say::Bytes(b"HTTP/1.1 200 -\r\ncontent-length: 2\r\n\r\n{]"), good()],
+            200,
+            2,
+        ),
+        // Packed, nobody sees what is in it.
+        (
+            NOTHING,
+            vec![Say::Bytes(b"HTTP/1.1 200 -\r\ncontent-encoding: gzip\r\ncontent-length: 14\r\n\r\n{\"choices\":[]}"), good()],
             200,
             2,
         ),
