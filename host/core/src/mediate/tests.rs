@@ -362,6 +362,16 @@ fn results_are_cut_on_a_character_border_with_their_true_size() {
     );
     let whole = of_reply(&reply, false, 100_000);
     assert_eq!(whole, json!({ "ok": true, "data": text }));
+    // One that was cut before says how long its value was, whatever stood around and beside it.
+    let value = json!({ "text": text });
+    let structured = ToolReply { structured: Some(value.clone()), ..ToolReply::default() };
+    for (reply, bytes) in [(reply, text.len()), (structured, value.to_string().len())] {
+        let reply = crate::truncate::reply(reply, 2_000);
+        for bytes_max in [300, 5_000] {
+            let cut = of_reply(&reply, false, bytes_max);
+            assert_eq!(cut["original_bytes"], json!(bytes), "{cut}");
+        }
+    }
     let json =
         ToolReply { content: vec![Content::Text("{\"a\": 1}".to_owned())], ..ToolReply::default() };
     assert_eq!(of_reply(&json, false, 100), json!({ "ok": true, "data": { "a": 1 } }));
@@ -401,6 +411,7 @@ fn only_a_services_answer_is_an_envelope_and_none_is_longer_than_it_may_be() {
         let envelope = of_reply(&cut, true, bytes_max);
         assert_eq!((&envelope["status_code"], &envelope["truncated"]), (&json!(200), &json!(true)));
         assert!(envelope["data"].as_str().unwrap().starts_with("xxx"), "{envelope}");
+        assert_eq!(envelope["original_bytes"], json!(long.len()));
     }
     let structured = Some(json!({ "ok": false, "error": "mine" }));
     let own = ToolReply { structured, ..ToolReply::default() };
