@@ -302,6 +302,7 @@ fn offer(tool: &Tool) -> Offer {
     Offer {
         tool: tool.canonical().into_owned(),
         name: String::new(),
+        known_as: vec![tool.definition.name.clone(), tool.ckp_name.clone()],
         description: tool.definition.description.clone(),
         schema: tool.definition.input_schema.clone(),
         service,

@@ -12,6 +12,7 @@ fn offer(tool: &str) -> Offer {
     Offer {
         tool: tool.to_owned(),
         name: String::new(),
+        known_as: vec![tool.replace('.', "__")],
         description: format!("About {tool}."),
         schema: json!({ "type": "object" }),
         service: tool.split_once('.').map(|(service, _)| service.to_owned()).unwrap_or_default(),
@@ -416,6 +417,20 @@ fn only_a_services_answer_is_an_envelope_and_none_is_longer_than_it_may_be() {
     let structured = Some(json!({ "ok": false, "error": "mine" }));
     let own = ToolReply { structured, ..ToolReply::default() };
     assert_eq!(of_reply(&own, false, 256)["data"], json!({ "ok": false, "error": "mine" }));
+}
+
+#[test]
+fn what_the_host_says_of_a_tool_names_it_as_the_model_was_shown_it() {
+    for own in ["svc.get", "svc__get"] {
+        let mut runner = Runner::new(&OpenAi, &["svc.get"], Policy::default());
+        let details = Some(json!({ "tool": own, "rule": "svc__get" }));
+        runner.result = refusal("timeout", Some(504), &format!("`{own}` did not end"), details);
+        assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
+        let told = runner.messages().pop().unwrap()["content"].as_str().unwrap().to_owned();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["error"]["message"], "`svc_get` did not end");
+        assert_eq!(told["error"]["details"], json!({ "tool": "svc_get", "rule": "svc__get" }));
+    }
 }
 
 #[test]

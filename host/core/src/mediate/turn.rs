@@ -214,10 +214,11 @@ impl Turn {
     }
 
     /// Takes the result of the call that [`Turn::job`] returned last, and how long it took.
-    pub fn ran(&mut self, result: Value, latency_ms: u64) {
+    pub fn ran(&mut self, mut result: Value, latency_ms: u64) {
         let Some((call, offer)) = self.round.running.take() else {
             return;
         };
+        offer.rename_in(&mut result);
         let arguments = call.arguments.clone().unwrap_or_default();
         let signature = signature(&offer.tool, &arguments);
         self.repeats.note(&signature, &offer, self.rounds + 1, &result);
