@@ -102,6 +102,11 @@ impl Offers {
         self.all.is_empty()
     }
 
+    /// Says whether the runner has no tools of its own.
+    pub(super) fn are_all(&self) -> bool {
+        self.declared.is_empty()
+    }
+
     /// Returns the tool of ours that `name` means.
     pub fn find(&self, name: &str) -> Option<&Offer> {
         let tool = self.names.canonical(name)?;

@@ -175,6 +175,43 @@ fn a_choice_of_a_tool_means_the_name_that_the_model_sees() {
 }
 
 #[test]
+fn a_choice_that_forces_a_call_of_ours_holds_for_one_round() {
+    for dialect in DIALECTS {
+        let named = |tool: &str| match dialect.name() {
+            "openai" => json!({ "type": "function", "function": { "name": tool } }),
+            "responses" => json!({ "type": "function", "name": tool }),
+            _ => json!({ "type": "tool", "name": tool, "disable_parallel_tool_use": true }),
+        };
+        let is_anthropic = dialect.name() == "anthropic";
+        let any = if is_anthropic { json!({ "type": "any" }) } else { json!("required") };
+        for (choice, has_own, is_kept) in [
+            (named("svc.get"), true, false),
+            (any.clone(), false, false),
+            (any, true, true),
+            (named("own"), true, true),
+        ] {
+            let mut request = request(dialect);
+            set(&mut request, "tool_choice", choice);
+            if !has_own {
+                set(&mut request, "tools", json!([]));
+            }
+            let offers = Offers::new(vec![offer("svc.get")], dialect.declared(&request));
+            let turn = Turn::new(dialect, request, offers, Policy::default());
+            let forced = turn.request()["tool_choice"].clone();
+            let mut runner =
+                Runner { dialect, turn, ran: Vec::new(), result: json!({ "ok": true }) };
+            assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
+            let mut left = if is_anthropic { json!({ "type": "auto" }) } else { json!("auto") };
+            if forced.get("disable_parallel_tool_use").is_some() {
+                set(&mut left, "disable_parallel_tool_use", true.into());
+            }
+            let expected = if is_kept { &forced } else { &left };
+            assert_eq!(&runner.turn.request()["tool_choice"], expected);
+        }
+    }
+}
+
+#[test]
 fn calls_of_ours_are_carried_out_and_hidden_and_usage_is_summed() {
     for dialect in DIALECTS {
         let mut runner = Runner::new(dialect, &["svc.get", "svc.put"], Policy::default());

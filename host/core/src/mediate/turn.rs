@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::envelope::refusal;
 use super::offers::{Meant, Offer, Offers};
 use super::repeats::{Repeats, signature};
-use super::{Dialect, ModelCall, TurnBounds, at, items, set, usage};
+use super::{Dialect, ModelCall, TurnBounds, at, free_choice, items, set, usage};
 use crate::limits::{PROXY_ANSWER_CALLS_MAX, PROXY_SOFT_DEADLINE_PERMILLE};
 
 /// What becomes of a call that was made before in its turn.
@@ -237,6 +237,7 @@ impl Turn {
         }));
         self.dialect.append(&mut self.request, &round.answer, round.kept, &round.results);
         self.hidden.1 = items(&self.request, self.dialect.messages()).len();
+        free_choice(&mut self.request, &self.offers);
         if round.has_ended {
             let mut answer = round.answer;
             self.dialect.end(&mut answer);
