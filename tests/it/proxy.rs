@@ -394,7 +394,10 @@ async fn a_turn_is_the_agents_own_on_the_one_path_and_records_say_which() {
     assert_eq!(traced, [true, true, false]);
     let record = &proxied.host.finished()[0];
     assert_eq!((&record["principal"], &record["tool"]), (&json!("ada"), &json!("lookup")));
-    let turn = proxied.history("ada")[0]["turn"].as_str().unwrap().to_owned();
+    let history = &proxied.history("ada")[0];
+    // Tools she has, and nothing was compiled for her.
+    assert_eq!((&history["manifest_present"], &history["tools_count"]), (&json!(false), &json!(2)));
+    let turn = history["turn"].as_str().unwrap().to_owned();
     assert_eq!(record["request"], format!("{turn}.1.1"), "{record}");
     proxied.host.check_audit();
 }
@@ -863,6 +866,8 @@ async fn tools_of_a_compiled_context_are_their_agents_and_one_can_end_the_turn()
         );
         assert!(refused.contains("the budget of `bob` is used up: `max_requests`"), "{refused}");
     });
+    let history = std::fs::read_to_string(cli.state().join("proxy/ada/history.jsonl")).unwrap();
+    assert!(history.contains("\"manifest_present\":true"), "{history}");
     let tools = |number: usize| model.asked()[number].body["tools"].to_string();
     assert!(tools(0).contains("mail_send") && !tools(1).contains("mail_send"), "{}", tools(1));
     let asked = service.asked();

@@ -169,7 +169,7 @@ impl Proxy {
         {
             return Err(Refused::new(StatusCode::BAD_REQUEST, why));
         }
-        let mut record = Record::open(self.0.history.as_ref(), &asked, offers.iter().count());
+        let mut record = self.record(&asked, offers.iter().count());
         if let Err(error) = self.0.host.providers().admit(agent).await {
             let refused = Refused::from(error);
             record.refuse(&refused, asked.dialect);
@@ -191,8 +191,14 @@ impl Proxy {
             asked.dialect.inject(&mut body, offers);
             asked.forward.body = Cow::Owned(body);
         }
-        let record = Record::open(None, &asked, 0);
+        let record = Record::open(None, &asked, 0, false);
         self.pass(asked, record).await
+    }
+
+    /// Begins the record of a turn that has so many tools of ours.
+    fn record(&self, asked: &Asked, tools: usize) -> Record {
+        let is_compiled = self.0.host.manifest().agents.contains_key(&asked.agent);
+        Record::open(self.0.history.as_ref(), asked, tools, is_compiled)
     }
 
     /// Returns the tools that the agent may call, beside those of its runner.
