@@ -177,6 +177,21 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
 }
 
 #[tokio::test]
+async fn a_request_may_have_pictures_in_it() {
+    let url = format!("data:image/png;base64,{}", "A".repeat(6_000_000));
+    for rules in [ALL, NOTHING] {
+        let proxied = Proxied::new(rules, says(OPENAI_PATH, &[("A cat.", &[])])).await;
+        let mut body = request(OPENAI_PATH, "What is it?");
+        body["messages"] = json!([
+            { "role": "user", "content": [{ "type": "image_url", "image_url": { "url": url } }] },
+        ]);
+        let got = proxied.post(OPENAI_PATH, &body.to_string()).await;
+        assert_eq!(got.status, 200, "{got:?}");
+        assert_eq!(proxied.model.asked()[0].body["messages"], body["messages"]);
+    }
+}
+
+#[tokio::test]
 async fn only_an_agents_token_opens_the_proxy_and_none_goes_further() {
     let proxied = Proxied::open(says(OPENAI_PATH, &[("Hello.", &[])])).await;
     for path in PATHS {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::catalog::{Origin, Tool};
-use clawhost_core::limits::PROXY_TRACESTATE_BYTES_MAX;
+use clawhost_core::limits::{PROXY_TRACESTATE_BYTES_MAX, SCREENED_AT_ONCE_BYTES_MAX};
 use clawhost_core::mediate::{self, Anthropic, Dialect, Offer, Offers, OpenAi, Policy, Responses};
 use clawhost_core::{digest, json};
 use http::request::Parts;
@@ -36,6 +36,7 @@ use self::history::{History, Record};
 use self::refused::Refused;
 use crate::continuity::Continuity;
 use crate::host::{Host, Principal};
+use crate::offload;
 use crate::random;
 use crate::telemetry::{TRACEPARENT, TraceParent};
 use crate::upstream::provider::{Api, Forward};
@@ -231,7 +232,9 @@ const PATHS: &str = "there is POST /v1/chat/completions, POST /v1/responses, POS
 /// Reads a request, as far as it is not its provider's to judge.
 fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Refused> {
     let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
-    let body = json::parse(&bytes).map_err(|error| bad(error.to_string()))?;
+    let is_long = bytes.len() > SCREENED_AT_ONCE_BYTES_MAX;
+    let body = offload::blocking(is_long, || json::parse(&bytes));
+    let body = body.map_err(|error| bad(error.to_string()))?;
     let dialect = dialect(&api);
     let is_said = match body.get(dialect.messages()) {
         Some(Value::Array(_)) => true,
