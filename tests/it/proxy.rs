@@ -432,12 +432,16 @@ async fn what_policy_denies_is_neither_offered_nor_called() {
 
 #[tokio::test]
 async fn a_turn_ends_in_its_time_and_its_rounds() {
-    let policy = bounded(TurnBounds { timeout_per_tool_ms: 50, ..TurnBounds::default() });
+    let bounds = TurnBounds { max_rounds: 1, timeout_per_tool_ms: 50, ..TurnBounds::default() };
     let options = |policy| ProxyOptions { policy, ..ProxyOptions::default() };
-    let script: &[(&str, &[(&str, Value)])] = &[("", &[("wait_long", json!({}))]), ("Late.", &[])];
-    let proxied = Proxied::with(ALL, says(OPENAI_PATH, script), "", options(policy)).await;
+    let wait: &[(&str, Value)] = &[("wait_long", json!({}))];
+    let script = [("", wait), ("", wait), ("", wait)];
+    let proxied =
+        Proxied::with(ALL, says(OPENAI_PATH, &script), "", options(bounded(bounds))).await;
     let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
-    assert_eq!(got.json()["choices"][0]["message"]["content"], "Late.");
+    // It may have done something before: no library is to make all of it once more.
+    assert_eq!(got.status, 502, "{got:?}");
+    assert!(got.head.contains("x-should-retry: false"), "{got:?}");
     let result = proxied.model.asked()[1].body["messages"][2].to_string();
     assert!(result.contains("\\\"code\\\":\\\"timeout\\\"") && result.contains("504"), "{result}");
 
@@ -449,6 +453,7 @@ async fn a_turn_ends_in_its_time_and_its_rounds() {
         let proxied = Proxied::with(ALL, says(OPENAI_PATH, &script), "", options(policy)).await;
         let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
         assert_eq!(got.status, status, "{got:?}");
+        assert!(!got.head.contains("x-should-retry"), "{got:?}");
         assert!(proxied.model.asked()[2].body.get("tools").is_none());
         assert_eq!(proxied.host.finished().len(), 1);
     }

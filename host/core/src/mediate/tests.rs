@@ -471,6 +471,19 @@ fn what_the_host_says_of_a_tool_names_it_as_the_model_was_shown_it() {
 }
 
 #[test]
+fn a_turn_has_acted_as_soon_as_a_call_is_begun_that_may_change_something() {
+    let mut runner = Runner::new(&OpenAi, &["svc.get", "svc.put"], Policy::default());
+    runner.hear(&[("svc_get", json!({}))], "").unwrap();
+    assert!(!runner.turn.has_acted());
+    runner.turn.hear(answer(&OpenAi, &[("svc_put", json!({}))], ""), 0).unwrap();
+    assert!(!runner.turn.has_acted());
+    runner.turn.job().unwrap();
+    assert!(runner.turn.has_acted());
+    runner.turn.ran(json!({ "ok": false }), 1);
+    assert!(runner.turn.job().is_none() && runner.turn.has_acted());
+}
+
+#[test]
 fn calls_of_one_id_have_results_of_their_own() {
     for dialect in DIALECTS {
         let mut turn = Turn::new(

@@ -97,6 +97,8 @@ pub struct Turn {
     hidden: (usize, usize),
     /// The model was told to come to its end.
     is_last: bool,
+    /// A call ran that is not known to change nothing.
+    has_acted: bool,
     usage: Map<String, Value>,
     trace: Vec<Value>,
     interventions: Vec<&'static str>,
@@ -137,6 +139,7 @@ impl Turn {
             rounds: 0,
             hidden: (begin, begin),
             is_last: false,
+            has_acted: false,
             usage: Map::new(),
             trace: Vec::new(),
             interventions: Vec::new(),
@@ -156,6 +159,12 @@ impl Turn {
     /// Returns what was called, with which result, in each round.
     pub fn trace(&self) -> &[Value] {
         &self.trace
+    }
+
+    /// Says whether a call was begun that may have changed something: the turn is not one to make again unasked.
+    pub fn has_acted(&self) -> bool {
+        let running = self.round.running.as_ref();
+        self.has_acted || running.is_some_and(|(_, offer)| !offer.read_only)
     }
 
     /// Returns what was done about the order of calls and the end of the turn.
@@ -218,6 +227,7 @@ impl Turn {
         let Some((call, offer)) = self.round.running.take() else {
             return;
         };
+        self.has_acted |= !offer.read_only;
         offer.rename_in(&mut result);
         let arguments = call.arguments.clone().unwrap_or_default();
         let signature = signature(&offer.tool, &arguments);
