@@ -1,5 +1,7 @@
 //! Turns of a runner, in every dialect, against a model that says what it is told to.
 
+mod told;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -172,43 +174,6 @@ fn a_choice_of_a_tool_means_the_name_that_the_model_sees() {
     let mut request = json!({ "tool_choice": { "type": "tool", "name": "svc.get" } });
     Anthropic.inject(&mut request, &offers);
     assert_eq!(request["tool_choice"]["name"], "svc_get");
-}
-
-#[test]
-fn a_choice_that_forces_a_call_of_ours_holds_for_one_round() {
-    for dialect in DIALECTS {
-        let named = |tool: &str| match dialect.name() {
-            "openai" => json!({ "type": "function", "function": { "name": tool } }),
-            "responses" => json!({ "type": "function", "name": tool }),
-            _ => json!({ "type": "tool", "name": tool, "disable_parallel_tool_use": true }),
-        };
-        let is_anthropic = dialect.name() == "anthropic";
-        let any = if is_anthropic { json!({ "type": "any" }) } else { json!("required") };
-        for (choice, has_own, is_kept) in [
-            (named("svc.get"), true, false),
-            (any.clone(), false, false),
-            (any, true, true),
-            (named("own"), true, true),
-        ] {
-            let mut request = request(dialect);
-            set(&mut request, "tool_choice", choice);
-            if !has_own {
-                set(&mut request, "tools", json!([]));
-            }
-            let offers = Offers::new(vec![offer("svc.get")], dialect.declared(&request));
-            let turn = Turn::new(dialect, request, offers, Policy::default());
-            let forced = turn.request()["tool_choice"].clone();
-            let mut runner =
-                Runner { dialect, turn, ran: Vec::new(), result: json!({ "ok": true }) };
-            assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
-            let mut left = if is_anthropic { json!({ "type": "auto" }) } else { json!("auto") };
-            if forced.get("disable_parallel_tool_use").is_some() {
-                set(&mut left, "disable_parallel_tool_use", true.into());
-            }
-            let expected = if is_kept { &forced } else { &left };
-            assert_eq!(&runner.turn.request()["tool_choice"], expected);
-        }
-    }
 }
 
 #[test]
@@ -400,16 +365,6 @@ fn results_are_cut_on_a_character_border_with_their_true_size() {
     );
     let whole = of_reply(&reply, false, 100_000);
     assert_eq!(whole, json!({ "ok": true, "data": text }));
-    // One that was cut before says how long its value was, whatever stood around and beside it.
-    let value = json!({ "text": text });
-    let structured = ToolReply { structured: Some(value.clone()), ..ToolReply::default() };
-    for (reply, bytes) in [(reply, text.len()), (structured, value.to_string().len())] {
-        let reply = crate::truncate::reply(reply, 2_000);
-        for bytes_max in [300, 5_000] {
-            let cut = of_reply(&reply, false, bytes_max);
-            assert_eq!(cut["original_bytes"], json!(bytes), "{cut}");
-        }
-    }
     let json =
         ToolReply { content: vec![Content::Text("{\"a\": 1}".to_owned())], ..ToolReply::default() };
     assert_eq!(of_reply(&json, false, 100), json!({ "ok": true, "data": { "a": 1 } }));
@@ -449,38 +404,10 @@ fn only_a_services_answer_is_an_envelope_and_none_is_longer_than_it_may_be() {
         let envelope = of_reply(&cut, true, bytes_max);
         assert_eq!((&envelope["status_code"], &envelope["truncated"]), (&json!(200), &json!(true)));
         assert!(envelope["data"].as_str().unwrap().starts_with("xxx"), "{envelope}");
-        assert_eq!(envelope["original_bytes"], json!(long.len()));
     }
     let structured = Some(json!({ "ok": false, "error": "mine" }));
     let own = ToolReply { structured, ..ToolReply::default() };
     assert_eq!(of_reply(&own, false, 256)["data"], json!({ "ok": false, "error": "mine" }));
-}
-
-#[test]
-fn what_the_host_says_of_a_tool_names_it_as_the_model_was_shown_it() {
-    for own in ["svc.get", "svc__get"] {
-        let mut runner = Runner::new(&OpenAi, &["svc.get"], Policy::default());
-        let details = Some(json!({ "tool": own, "rule": "svc__get" }));
-        runner.result = refusal("timeout", Some(504), &format!("`{own}` did not end"), details);
-        assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
-        let told = runner.messages().pop().unwrap()["content"].as_str().unwrap().to_owned();
-        let told: Value = serde_json::from_str(&told).unwrap();
-        assert_eq!(told["error"]["message"], "`svc_get` did not end");
-        assert_eq!(told["error"]["details"], json!({ "tool": "svc_get", "rule": "svc__get" }));
-    }
-}
-
-#[test]
-fn a_turn_has_acted_as_soon_as_a_call_is_begun_that_may_change_something() {
-    let mut runner = Runner::new(&OpenAi, &["svc.get", "svc.put"], Policy::default());
-    runner.hear(&[("svc_get", json!({}))], "").unwrap();
-    assert!(!runner.turn.has_acted());
-    runner.turn.hear(answer(&OpenAi, &[("svc_put", json!({}))], ""), 0).unwrap();
-    assert!(!runner.turn.has_acted());
-    runner.turn.job().unwrap();
-    assert!(runner.turn.has_acted());
-    runner.turn.ran(json!({ "ok": false }), 1);
-    assert!(runner.turn.job().is_none() && runner.turn.has_acted());
 }
 
 #[test]
