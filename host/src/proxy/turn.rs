@@ -71,6 +71,7 @@ impl Proxy {
         record.trace(&turn);
         let late = || Refused::new(StatusCode::BAD_GATEWAY, "the turn timed out");
         let ended = ended.unwrap_or_else(|_| Err(late()));
+        let ended = ended.map_err(|refused| Refused { is_final: turn.has_acted(), ..refused });
         let done = ended.inspect_err(|refused| record.refuse(refused, asked.dialect))?;
         let Done { answer, hidden, anchor } = done;
         if !hidden.is_empty() {
