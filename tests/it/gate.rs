@@ -88,6 +88,15 @@ async fn the_schema_of_the_document_holds_beside_the_components_own() {
 }
 
 #[tokio::test]
+async fn an_alias_is_answered_with_the_address_that_may_travel() {
+    let host = TestHost::builder().build().await;
+    let error = host.call("claw://tool/read-file", json!({"path": "a"})).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnknownTool);
+    assert_eq!(error.data["tool"], "claw://local/tool/read-file");
+    assert!(!error.message.contains("claw://tool/"), "{error}");
+}
+
+#[tokio::test]
 async fn an_unknown_tool_is_unknown_under_every_name() {
     let host = TestHost::builder().build().await;
     for name in [
