@@ -51,7 +51,8 @@ async fn arguments_are_checked_before_policy_and_policy_before_the_sandbox() {
     assert_eq!(stage(&bad), (-32011, "policy"));
     let host = TestHost::builder().limits("timeout_ms: 0").build().await;
     let no_time = host.call("read_file", json!({"path": "a"})).await.unwrap_err();
-    assert_eq!(stage(&no_time), (-32010, "sandbox"));
+    assert_eq!(stage(&no_time), (-32014, "sandbox"));
+    assert_eq!(no_time.data["limit"], "timeout_ms");
 }
 
 #[tokio::test]
