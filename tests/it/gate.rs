@@ -51,7 +51,8 @@ async fn arguments_are_checked_before_policy_and_policy_before_the_sandbox() {
     assert_eq!(stage(&bad), (-32011, "policy"));
     let host = TestHost::builder().limits("timeout_ms: 0").build().await;
     let no_time = host.call("read_file", json!({"path": "a"})).await.unwrap_err();
-    assert_eq!(stage(&no_time), (-32010, "sandbox"));
+    assert_eq!(stage(&no_time), (-32014, "sandbox"));
+    assert_eq!(no_time.data["limit"], "timeout_ms");
 }
 
 #[tokio::test]
@@ -85,6 +86,15 @@ async fn the_schema_of_the_document_holds_beside_the_components_own() {
     let error = host.call("answer", json!({})).await.unwrap_err();
     assert_eq!(stage(&error), (-32602, "schema"));
     assert_eq!(text(&host.call("answer", json!({"please": true})).await.unwrap()), "answer");
+}
+
+#[tokio::test]
+async fn an_alias_is_answered_with_the_address_that_may_travel() {
+    let host = TestHost::builder().build().await;
+    let error = host.call("claw://tool/read-file", json!({"path": "a"})).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnknownTool);
+    assert_eq!(error.data["tool"], "claw://local/tool/read-file");
+    assert!(!error.message.contains("claw://tool/"), "{error}");
 }
 
 #[tokio::test]

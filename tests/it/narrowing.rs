@@ -321,7 +321,7 @@ async fn the_time_that_a_session_gives_a_tool_binds() {
         assert_eq!(error.kind, ErrorKind::Timeout, "{spec}");
         assert!(error.message.contains(&format!("within {time} ms")), "{spec}: {error}");
     }
-    assert_eq!(refused(&host, "sleep", json!({}), &timeout(0)).await, Some(ErrorKind::Sandbox));
+    assert_eq!(refused(&host, "sleep", json!({}), &timeout(0)).await, Some(ErrorKind::Timeout));
 }
 
 #[tokio::test]

@@ -125,9 +125,10 @@ pub struct AliasUri {
 /// Why a text is no address of the wanted form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UriError {
-    /// A short form where only canonical addresses may stand.
-    #[error("`{0}` is the short form, which may stand in a manifest only: write `{1}`")]
-    Alias(String, String),
+    /// A short form where only canonical addresses may stand. It is not repeated: what says so may
+    /// travel.
+    #[error("the short form of an address may stand in a manifest only: write `{0}`")]
+    Alias(ClawUri),
     /// The kind is none of the eleven.
     #[error(
         "`{0}` is no kind: write one of identity, provider, channel, tool, skill, memory, world-model, sandbox, policy, swarm, telemetry"
@@ -144,7 +145,7 @@ pub enum UriError {
     NoVersion(String),
     /// Not `claw://`, or the wrong number of segments.
     #[error(
-        "`{0}` is no claw:// address: write claw://local/<kind>/<name>, claw://registry/<namespace>/<name>@<version>, or in a manifest claw://<kind>/<name>"
+        "`{0}` is no claw:// address: write claw://local/<kind>/<name> or claw://registry/<namespace>/<name>@<version>"
     )]
     Shape(String),
     /// A version that the grammar does not allow.
@@ -159,10 +160,7 @@ impl ClawUri {
     /// [`UriError`] says what is wrong; an alias is named as such.
     pub fn parse(text: &str) -> Result<Self, UriError> {
         match ManifestUri::parse(text)? {
-            ManifestUri::Alias(alias) => {
-                let right = alias.clone().canonical().to_string();
-                Err(UriError::Alias(text.to_owned(), right))
-            }
+            ManifestUri::Alias(alias) => Err(UriError::Alias(alias.canonical())),
             ManifestUri::Canonical(uri) => Ok(uri),
         }
     }
@@ -355,7 +353,9 @@ mod tests {
         let uri = ManifestUri::parse(text).unwrap().canonical();
         assert_eq!(uri.to_string(), "claw://local/sandbox/network-sandbox");
         let error = ClawUri::parse(text).unwrap_err();
-        assert!(error.to_string().contains("write `claw://local/sandbox/network-sandbox`"));
+        let said = error.to_string();
+        assert!(said.contains("write `claw://local/sandbox/network-sandbox`"), "{said}");
+        assert!(!said.contains(text), "{said}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use clawhost_core::catalog::{Tool, ckp_name};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
 use clawhost_core::retry::RetryPlan;
+use clawhost_core::uri::{ClawUri, UriError};
 use clawhost_core::visible;
 
 use super::governed::promised;
@@ -169,6 +170,9 @@ async fn admit(
 
 /// Says why a tool is not served: a known one was refused when it was loaded.
 fn absent(terms: &Terms, call: &ToolCall) -> CallError {
+    if let Err(UriError::Alias(right)) = ClawUri::parse(&call.tool) {
+        return short_form(terms, &right.to_string());
+    }
     let name = &terms.gate.sides().secrets.short(&call.tool, RECORDED_NAME_BYTES_MAX);
     let catalog = terms.shelf.catalog();
     let refused = catalog.refused_as(name).filter(|_| call.context.has(&ckp_name(name)));
@@ -182,6 +186,14 @@ fn absent(terms: &Terms, call: &ToolCall) -> CallError {
         }
     };
     error.with("tool", visible::line(name))
+}
+
+/// Says that a tool was called by an alias. It never travels (CKP 0.3.0, section 7), and so it is not sent
+/// back either.
+fn short_form(terms: &Terms, right: &str) -> CallError {
+    let right = terms.gate.sides().secrets.short(right, RECORDED_NAME_BYTES_MAX);
+    let text = format!("unknown tool: an address in its short form, write `{right}`");
+    CallError::new(ErrorKind::UnknownTool, text).with("tool", right)
 }
 
 /// Says which tool policy refuses (CKP 0.3.0, section 9.4).

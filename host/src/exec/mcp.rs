@@ -3,6 +3,8 @@
 //! The server is warm and shared by all who may call it and come as the same there; what it may touch was
 //! settled when it was started. Deliberately absent: anything of the caller but its arguments.
 
+use std::time::Duration;
+
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
 
@@ -28,9 +30,37 @@ pub(super) async fn run(
     let nobodys = || CallError::new(ErrorKind::Policy, "the tool is not this agent's");
     let server = bridged.server(credential).ok_or_else(nobodys)?;
     let reply = match kind {
-        None => server.call(&definition.name, Some(definition), arguments, timeout, caller).await?,
-        Some(kind) => server.get(*kind, arguments, timeout, caller).await?,
+        None => server.call(&definition.name, Some(definition), arguments, timeout, caller).await,
+        Some(kind) => server.get(*kind, arguments, timeout, caller).await,
     };
+    let called = &admitted.resolved().tool().definition.name;
+    let reply = reply.map_err(|error| late_as(called, timeout, error))?;
     let bytes = reply.bytes();
     within_output(reply, bytes, &admitted)
+}
+
+/// Says of the tool that was called that it is too late: its server may have another name for it.
+fn late_as(called: &str, timeout: Duration, error: CallError) -> CallError {
+    match error.kind {
+        ErrorKind::Timeout => {
+            CallError { internal: error.internal, ..CallError::too_late(called, timeout) }
+        }
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_late_has_the_name_that_was_called() {
+        let time = Duration::from_millis(100);
+        let error = CallError::too_late("slow", time).with_internal("the MCP server `s`");
+        let late = late_as("slowly", time, error);
+        assert_eq!(late.message, "`slowly` did not end within 100 ms and was stopped");
+        assert_eq!(late.internal.as_deref(), Some("the MCP server `s`"));
+        let other = CallError::new(ErrorKind::Upstream, "`slow` is gone");
+        assert_eq!(late_as("slowly", time, other.clone()), other);
+    }
 }

@@ -1,4 +1,4 @@
-//! The checks that need no policy: size, schema, and whether the sandbox can be had.
+//! The checks that need no policy: size, schema, time, and whether the sandbox can be had.
 
 use std::time::Duration;
 
@@ -6,7 +6,6 @@ use clawhost_core::catalog::{Origin, Tool};
 use clawhost_core::contract;
 use clawhost_core::descriptor::Granted;
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::grants::Grants;
 use clawhost_core::manifest::Manifest;
 use clawhost_core::policy::check_addresses;
 use clawhost_core::schema::Schema;
@@ -76,12 +75,16 @@ pub(super) fn preconditions(tool: &Tool, arguments: &Value) -> Result<(), CallEr
         .with("condition", condition.to_string()))
 }
 
-/// Says whether a call under `grants` can run at all in the time it has.
-pub(super) fn sandbox(grants: &Grants, timeout: Duration) -> Result<(), CallError> {
-    if timeout.is_zero() {
-        return Err(refused_sandbox(&grants.profile, "the call gets no time"));
+/// Says whether a call can run at all in the time it has. One that has none is too late before it
+/// begins, whoever says so: the tool's document, its profile or the session.
+pub(super) fn time(tool: &Tool, timeout: Duration) -> Result<(), CallError> {
+    if !timeout.is_zero() {
+        return Ok(());
     }
-    Ok(())
+    let text = format!("`{}` gets no time: its `timeout_ms` is 0", tool.definition.name);
+    Err(CallError::new(ErrorKind::Timeout, text)
+        .with("stage", "sandbox")
+        .with("limit", "timeout_ms"))
 }
 
 /// Holds the addresses in arguments against the network policy of the tool's definition, before

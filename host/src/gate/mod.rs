@@ -189,8 +189,8 @@ impl Gate {
     ///
     /// # Errors
     /// -32602 where the arguments do not match, -32011 where the tool rests, or autonomy, policy, a
-    /// screen or a rate refuse, -32010 where the sandbox does, -32012 and -32013 where a person did not
-    /// allow it.
+    /// screen or a rate refuse, -32010 where the sandbox does, -32014 where it has no time, -32012 and
+    /// -32013 where a person did not allow it.
     pub async fn admit(
         &self,
         resolved: Resolved,
@@ -325,7 +325,7 @@ impl Gate {
         let session = context.narrowing(&tool).and_then(|session| session.timeout);
         let own = resolved.grants().limits.timeout;
         let timeout = session.map_or(own, |session| session.min(own));
-        check::sandbox(resolved.grants(), timeout)?;
+        check::time(&tool, timeout)?;
         if let Some(arguments) = arguments {
             check::network(&tool, arguments)?;
             check::preconditions(&tool, arguments)?;
@@ -358,7 +358,7 @@ impl Gate {
     /// Decides about a call of `tool` with the best of arguments.
     fn best(&self, tool: &Tool) -> Result<Decision, CallError> {
         let decision = self.decide(tool, None, &CallContext::default())?;
-        check::sandbox(&tool.grants, tool.timeout())?;
+        check::time(tool, tool.timeout())?;
         Ok(decision)
     }
 

@@ -11,8 +11,8 @@ use super::kinds::{SHORT_TOOL, spec_shape};
 use super::load::Loader;
 use super::node::{Entry, Node, Place, Value};
 use super::primitive::{Document, a, from_envelope};
-use super::problem::{DocumentError, INVALID_PARAMS, MANIFEST_INVALID, why};
-use super::refs::wrong_address;
+use super::problem::{DocumentError, INVALID_PARAMS, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND, why};
+use super::refs::{SENT_ALIAS, wrong_address};
 use super::remote::Wanted;
 use super::sandbox::tidy;
 use super::shape::{self, Shape, expected, shown};
@@ -113,15 +113,26 @@ impl Slot<'_> {
         self.wrong(format!("{what} is {}", is.map_or_else(|| "a Claw".to_owned(), a)), help)
     }
 
-    /// Says that it has no meaning on another machine.
+    /// Says that it has no meaning on another machine, or nothing to offer to it.
     fn unsendable(&self, text: &str) -> Box<DocumentError> {
-        let what = match ManifestUri::parse(text) {
-            Ok(_) => "an address inside this host",
-            Err(_) if text.contains("://") => "no address",
-            Err(_) => "a file of another machine",
+        let (code, reason) = match ManifestUri::parse(text) {
+            Ok(ManifestUri::Alias(_)) => (INVALID_PARAMS, SENT_ALIAS.to_owned()),
+            // It may travel, so that the form is right.
+            Ok(ManifestUri::Canonical(_)) => (
+                PRIMITIVE_NOT_FOUND,
+                format!("`{}` is nothing that a session may list here", shown(text)),
+            ),
+            Err(_) if text.contains("://") => {
+                (INVALID_PARAMS, format!("`{}` is no address", shown(text)))
+            }
+            Err(_) => (INVALID_PARAMS, format!("`{}` is a file of another machine", shown(text))),
         };
-        let (reason, help) = (format!("`{}` is {what}", shown(text)), "write the entry inline");
-        Box::new(DocumentError::new(&self.item.at, INVALID_PARAMS, reason, help))
+        let mut help = "write the entry inline".to_owned();
+        if is_lent(self.kind) {
+            let segment = self.kind.segment();
+            help += &format!(", or `claw://local/{segment}/<name>` for one of this host");
+        }
+        Box::new(DocumentError::new(&self.item.at, code, reason, help))
     }
 
     fn document(&self, (name, at): (String, Place), spec: Node) -> Document {
@@ -149,7 +160,7 @@ impl Loader<'_> {
         let is_named =
             slot.kind == Kind::Tool && spec_key.is_none() && item.entry("name").is_some();
         let found = match &item.value {
-            Value::Text(text) if self.known.wire && !is_registry(text) => {
+            Value::Text(text) if self.known.wire && !is_sendable(text, slot.kind) => {
                 Err(slot.unsendable(text))
             }
             Value::Text(text) if text.contains("://") || text.starts_with("claw:") => {
@@ -331,7 +342,17 @@ impl Loader<'_> {
     }
 }
 
-/// Says whether a text leads to a registry: whether it can be had is for that to say.
-fn is_registry(text: &str) -> bool {
-    matches!(ManifestUri::parse(text), Ok(ManifestUri::Canonical(ClawUri::Registry(_))))
+/// Says whether a session may list what this host has of a kind: all that it does then is narrow.
+const fn is_lent(kind: Kind) -> bool {
+    matches!(kind, Kind::Sandbox | Kind::Tool)
+}
+
+/// Says whether an entry for a `wanted` kind may be sent as `text`: a registry's address, of which that says
+/// whether it can be had, or the address of what a session may list of this host.
+fn is_sendable(text: &str, wanted: Kind) -> bool {
+    match ClawUri::parse(text) {
+        Ok(ClawUri::Registry(_)) => true,
+        Ok(ClawUri::Local(uri)) => uri.kind == wanted && is_lent(wanted),
+        Err(_) => false,
+    }
 }

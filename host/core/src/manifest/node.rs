@@ -46,6 +46,10 @@ impl Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What came over a wire has no file, and its lines are no lines: see `from_json`.
+        if self.source.file.is_empty() {
+            return f.write_str("an entry before it");
+        }
         write!(f, "{}:{}", self.source.file, self.line)
     }
 }

@@ -103,6 +103,23 @@ pub(crate) fn stray_tools(tools: &[ToolBinding], names: &BTreeSet<String>) -> Ve
     local.filter_map(note).collect()
 }
 
+/// Says of which tools no call is tried again, though their documents say how.
+pub(crate) fn never_retried(tools: &[ToolBinding]) -> Vec<String> {
+    // What a registry's document says of it cannot be mended here.
+    let is_idle = |tool: &&ToolBinding| {
+        tool.retry.is_some_and(|plan| plan.max_attempts > 1)
+            && tool.retry_plan().max_attempts == 1
+            && tool.registry.is_none()
+    };
+    let note = |tool: &ToolBinding| {
+        let (at, name) = (&tool.at, &tool.name);
+        format!(
+            "{at}: `retry` of `{name}` has no effect: nothing says that its calls may be repeated; where they may, declare `idempotentHint: true` under `annotations`"
+        )
+    };
+    tools.iter().filter(is_idle).map(note).collect()
+}
+
 /// Says which rules relax for an annotation that nobody declares: they never match.
 pub(crate) fn undeclared(policies: &PolicySet, is_declared: impl Fn(&str) -> bool) -> Vec<String> {
     let note = |rule: &Rule| {

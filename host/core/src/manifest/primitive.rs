@@ -230,7 +230,9 @@ fn metadata_of(node: &Node, problems: &mut Problems) -> Metadata {
         let text = version.as_text().unwrap_or("0.0.0");
         if !is_version(text) {
             let reason = format!("`metadata.version` is `{}`, which is no version", shown(text));
-            let right = [format!("{text}.0"), format!("{text}.0.0")];
+            // What is cut off before a pre-release is none.
+            let bare = text.trim_end_matches('-');
+            let right = [bare.to_owned(), format!("{bare}.0"), format!("{bare}.0.0")];
             let right = right.iter().find(|right| is_version(right)).map_or("1.2.0", |it| it);
             let right = || format!("write <major>.<minor>.<patch>: `\"{right}\"`");
             let help = without_build(text).unwrap_or_else(right);

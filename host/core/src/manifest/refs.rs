@@ -11,6 +11,9 @@ use super::shape::{Shape, each, expected, shown};
 use crate::manifest::PROFILE_NONE;
 use crate::uri::{ClawUri, Kind, ManifestUri, RegistryUri, UriError, is_name};
 
+/// What is wrong with an alias that came over a wire. It is not repeated: that would send it back.
+pub(crate) const SENT_ALIAS: &str = "an address in its short form, which never travels";
+
 /// The names of a manifest, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
@@ -101,9 +104,8 @@ impl Known {
         if self.wire
             && let Ok(ManifestUri::Alias(alias)) = ManifestUri::parse(text)
         {
-            let reason = format!("`{}` is the short form, which never travels", shown(text));
             let help = format!("write `{}`", alias.canonical());
-            return problems.push(DocumentError::new(at, INVALID_PARAMS, reason, help));
+            return problems.push(DocumentError::new(at, INVALID_PARAMS, SENT_ALIAS, help));
         }
         match reference(text, kind) {
             Ok(_) if kind == Kind::Identity => {}
@@ -129,9 +131,9 @@ impl Known {
         kind: Kind,
         problems: &mut Problems,
     ) {
-        let instead = format!(
-            "write here what it stands for: `inline: {{ name: {name}, … }}`, or the path of its document"
-        );
+        let path = if self.wire { "" } else { ", or the path of its document" };
+        let instead =
+            format!("write here what it stands for: `inline: {{ name: {name}, … }}`{path}");
         self.check_name(of, (name, at), kind, &instead, problems);
     }
 
@@ -157,8 +159,8 @@ impl Known {
         };
         let names = self.names.get(&kind).into_iter().flatten().filter(is_meant);
         let made_up = names.clone().filter_map(|name| {
-            let (at, _) =
-                self.declared.get(&(kind, name.clone())).filter(|(_, made_up)| *made_up)?;
+            let is_shown = |(_, made_up): &&(Place, bool)| *made_up && !self.wire;
+            let (at, _) = self.declared.get(&(kind, name.clone())).filter(is_shown)?;
             Some(format!("; `{name}` is the entry without a name, line {}", at.line))
         });
         let made_up: String = made_up.collect();
@@ -202,7 +204,9 @@ pub(crate) fn wrong_address(text: &str, error: &UriError, kind: Kind) -> (String
     let (front, name) = text.rsplit_once('/').unwrap_or_default();
     let lower = format!("{}/{name}", front.to_ascii_lowercase());
     let mended = [text.replace('_', "-"), text.replacen("claw:", "claw://", 1)];
-    let mended = mended.iter().find(|right| **right != text && ManifestUri::parse(right).is_ok());
+    // Whoever is told may be far away, where no alias goes.
+    let canonical = |right: &String| ManifestUri::parse(right).ok().map(ManifestUri::canonical);
+    let mended = mended.iter().filter(|right| **right != text).find_map(canonical);
     let local = format!("claw://local/{segment}/<name>");
     let registry = "claw://registry/<namespace>/<name>@<version>";
     let (is, help) = match error {
@@ -212,15 +216,15 @@ pub(crate) fn wrong_address(text: &str, error: &UriError, kind: Kind) -> (String
         UriError::NoVersion(_) => {
             ("names no version", format!("write the one that you want, for example `{text}@1.0.0`"))
         }
-        _ if let Some(right) = mended => ("is no address", format!("write `{right}`")),
+        _ if let Some(right) = &mended => ("is no address", format!("write `{right}`")),
         UriError::Version(_) if let Some(help) = without_build(&text) => ("names a build", help),
         UriError::Version(_) => (
             "names no version that is exact",
             "write three numbers such as `@1.2.0`, or `@1.2.0-rc.1`: no others are possible"
                 .to_owned(),
         ),
-        UriError::Shape(_) if ManifestUri::parse(&lower).is_ok() => {
-            ("has capitals in front of the name", format!("write `{lower}`"))
+        UriError::Shape(_) if let Some(right) = canonical(&lower) => {
+            ("has capitals in front of the name", format!("write `{right}`"))
         }
         UriError::Shape(_) if text.starts_with("claw://registry/") => {
             ("has the wrong number of parts", format!("write {registry}"))

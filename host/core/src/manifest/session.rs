@@ -1,10 +1,11 @@
 //! The manifest that a client sends when it begins a session: a Claw as one JSON value.
 //!
-//! It comes over a wire, so every entry is written inline: a path would read files of the host for
-//! a stranger, and an alias never travels (CKP 0.3.0, section 7). The host's own manifest stays
-//! the base; a session's can only narrow it, and whatever it says either narrows or is refused
-//! (`stated`). What narrows: its policies, which have to allow each call as well; an autonomy it
-//! states; the tools it lists, where it has a list, and what it says about each
+//! It comes over a wire, so an entry is written inline: a path would read files of the host for
+//! a stranger, and an alias never travels (CKP 0.3.0, section 7). Tools and the sandbox may also be
+//! the addresses of the host's (`claw://local/…`), as all that they do here is narrow. The host's
+//! own manifest stays the base; a session's can only narrow it, and whatever it says either narrows
+//! or is refused (`stated`). What narrows: its policies, which have to allow each call as well; an
+//! autonomy it states; the tools it lists, where it has a list, and what it says about each
 //! ([`ToolNarrowing`]); its sandbox, which is that of its tools that name none.
 //!
 //! What only describes is let through: who the agent is, its models and skills. No tool of this
@@ -48,7 +49,7 @@ pub struct SessionManifest {
     pub autonomy: Option<Autonomy>,
     /// Its policies, in order; absent where it does not list them and so narrows nothing.
     pub policies: Option<PolicySet>,
-    /// Its own sandbox, which a call may name.
+    /// Its own sandbox, which a call may name as it may the host's; absent where it took one of these.
     pub sandbox: Option<Profile>,
     /// The tools it lists, by their CKP names; absent where it has no list and so leaves all.
     tools: Option<BTreeMap<String, ToolNarrowing>>,
@@ -141,7 +142,8 @@ impl SessionManifest {
             policies: listed("policies").then_some(manifest.policies),
             tools: listed("tools").then_some(tools),
             unnamed: ToolNarrowing::unnamed(sandbox),
-            sandbox: sandbox.cloned(),
+            // Where the paths of the host's own lead was settled when it started.
+            sandbox: sandbox.filter(|_| own_sandbox(value).is_some()).cloned(),
         })
     }
 }
@@ -175,11 +177,16 @@ fn with_version(value: &Value, version: &str) -> Value {
 
 /// The base's profiles, but for one that the session's own sandbox has the name of.
 fn profiles(value: &Value, base: &Manifest) -> BTreeMap<String, Profile> {
-    let named = value.pointer("/spec/sandbox/metadata/name").and_then(Value::as_str);
-    let own = value.pointer("/spec/sandbox").map(|_| named.unwrap_or("sandbox-0"));
+    let own = own_sandbox(value);
     let mut profiles = base.profiles.clone();
     profiles.retain(|name, _| Some(name.as_str()) != own);
     profiles
+}
+
+/// Returns the name of the sandbox that it has written out; one of the host's is a text.
+fn own_sandbox(value: &Value) -> Option<&str> {
+    let own = value.pointer("/spec/sandbox").filter(|sandbox| !sandbox.is_string())?;
+    Some(own.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("sandbox-0"))
 }
 
 /// The protocol's default is no statement: the base's autonomy holds then.

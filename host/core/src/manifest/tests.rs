@@ -319,6 +319,7 @@ fn what_has_no_effect_is_noted() {
     let expected = [
         "`metrics.prediction_error` is checked",
         "no category rule matches plain",
+        "`retry` of `plain` has no effect",
         "the provider `provider-0` cannot be asked: this version does not speak `protocol: custom`",
     ];
     assert_eq!(manifest.notes.len(), expected.len(), "{:#?}", manifest.notes);

@@ -96,8 +96,22 @@ pub(crate) fn check(spec: &Node, report: &mut Problems) {
     }
     mcp::check(spec, report);
     check_composite(spec, report);
+    let before = report.count();
     for key in ["input_schema", "output_schema"] {
         spec.entry(key).into_iter().for_each(|entry| check_schema(entry, report));
+    }
+    if report.none_since(before) {
+        check_type(spec, report);
+    }
+}
+
+/// Reports a schema of arguments of another type than the one that MCP has for them: no call could
+/// meet it, and no client would take it.
+fn check_type(spec: &Node, report: &mut Problems) {
+    let Some(stated) = spec.get(&["input_schema", "type"]) else { return };
+    if stated.as_text() != Some("object") {
+        let reason = "`input_schema` is not of `type: object`, which arguments always are";
+        report.invalid(&stated.at, reason, "write `type: object`");
     }
 }
 

@@ -108,6 +108,7 @@ impl Loader<'_> {
         notes.extend(notes::category_note(tools, policies));
         notes.extend(self.primitives.iter().filter_map(notes::foreign_category));
         notes.extend(notes::never_tried(policies));
+        notes.extend(notes::never_retried(tools));
         notes.extend(self.claw.iter().filter(|_| policies.policies().is_empty()).map(|of| {
             let at = of.at.to_string();
             format!("{at}: there is no policy, so every call is denied: add `policies:` with a rule that allows what may be called")

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::super::{OneDocument, load};
 use super::*;
+use crate::uri::Kind;
 
 fn base() -> Manifest {
     loaded(&complete())
@@ -264,7 +265,6 @@ fn what_no_wire_carries_is_refused_with_its_place() {
         ("/spec/identity", json!("./identity.yaml"), "/spec/identity"),
         ("/spec/tools", json!(["tools/*.yaml"]), "/spec/tools/0"),
         ("/spec/tools", json!(["claw://tool/read-file"]), "/spec/tools/0"),
-        ("/spec/tools", json!(["claw://local/tool/read-file"]), "/spec/tools/0"),
         ("/spec/sandbox", json!("mcp://server/tool"), "/spec/sandbox"),
         (
             "/spec/tools",
@@ -290,6 +290,76 @@ fn what_no_wire_carries_is_refused_with_its_place() {
         let refused = read(&with(pointer, entry.clone())).unwrap_err();
         let first = refused.problems.first().unwrap();
         assert_eq!((refused.code, first.at.as_str()), (INVALID_PARAMS, at), "{entry}");
+        // What is said travels, so that no alias is in it.
+        let said = format!("{refused:?}");
+        let is_said = |kind: Kind| said.contains(&format!("claw://{}/", kind.segment()));
+        assert!(!Kind::ALL.into_iter().any(is_said), "{said}");
+    }
+}
+
+#[test]
+fn what_is_sent_is_mended_without_an_alias() {
+    for wrong in ["", "a b", "claw://sandbox/a_b", "CLAW://sandbox/a", "claw:sandbox/a"] {
+        let tools = json!([{"name": "read-file", "sandbox": wrong}]);
+        let refused = read(&with("/spec/tools", tools)).unwrap_err();
+        let help = refused.problems[0].help.as_ref().unwrap();
+        assert!(help.contains("claw://local/sandbox/"), "{wrong}: {help}");
+        assert!(!help.contains("claw://sandbox/"), "{wrong}: {help}");
+    }
+}
+
+#[test]
+fn tools_and_a_sandbox_of_the_host_may_be_named_by_their_addresses() {
+    let mut value = with("/spec/tools", json!(["claw://local/tool/read-file"]));
+    value["spec"]["sandbox"] = json!("claw://local/sandbox/workspace");
+    let session = read(&value).unwrap();
+    let grants = session.tool("read-file").unwrap().grants.as_ref().unwrap();
+    assert_eq!(grants.profile, "workspace");
+    assert!(session.tool("write-file").is_none());
+    // It is no sandbox of the session's own: the host knows where its paths lead.
+    assert!(session.sandbox.is_none());
+    for (pointer, entry, at) in [
+        ("/spec/policies", json!(["claw://local/policy/base"]), "/spec/policies/0"),
+        ("/spec/identity", json!("claw://local/identity/a"), "/spec/identity"),
+        ("/spec/tools", json!(["claw://local/sandbox/none"]), "/spec/tools/0"),
+        ("/spec/sandbox", json!("claw://local/sandbox/nobody"), "/spec/sandbox"),
+    ] {
+        let refused = read(&with(pointer, entry.clone())).unwrap_err();
+        let first = refused.problems.first().unwrap();
+        assert_eq!((refused.code, first.at.as_str()), (PRIMITIVE_NOT_FOUND, at), "{entry}");
+        assert!(!first.help.as_ref().unwrap().contains("path of its document"), "{first:?}");
+    }
+}
+
+#[test]
+fn an_unnamed_sandbox_of_the_host_can_be_named_by_its_address() {
+    let mut base = complete();
+    base["spec"]["sandbox"] = json!({"inline": {"level": "wasm"}});
+    let sent = with("/spec/sandbox", json!("claw://local/sandbox/sandbox-0"));
+    let session = SessionManifest::read(&sent, "0.3.0", &loaded(&base)).unwrap();
+    assert_eq!(session.tool("any").unwrap().grants.as_ref().unwrap().profile, "sandbox-0");
+}
+
+#[test]
+fn what_was_sent_twice_is_told_without_lines() {
+    let policy = json!([{"inline": {"rules": [
+        {"id": "r", "action": "deny", "scope": "all"}, {"id": "r", "action": "deny", "scope": "all"}]}}]);
+    let nameless =
+        json!([{"name": "tool-1"}, {"inline": {"description": "d", "input_schema": {}}}]);
+    for (pointer, entry, reason) in [
+        (
+            "/spec/tools",
+            json!([{"name": "a"}, {"name": "a"}]),
+            "the tool `a` is listed twice: the first is an entry before it",
+        ),
+        ("/spec/policies", policy, "a second rule `r`: the first is an entry before it"),
+        (
+            "/spec/tools",
+            nameless,
+            "this entry has no name, and the one made for it, `tool-1`, is taken: the first is an entry before it",
+        ),
+    ] {
+        assert_eq!(read(&with(pointer, entry)).unwrap_err().problems[0].reason, reason);
     }
 }
 

@@ -124,7 +124,10 @@ fn names_secrets_and_addresses_are_told_what_would_be_right() {
         ("url: 'me:hunter2@a.example'", "`url` has a user name in it (take the user and"),
         ("url: 'https://me:hunter2@a.example/'", "`url` has a user name in it (take the user and"),
         ("url: ftp://a.example/", "`url` is no web address (write `https://host[:port]/path`"),
-        ("tool: ''", "`tool` is an empty text (write the name of a Tool, or claw://tool/<name>)"),
+        (
+            "tool: ''",
+            "`tool` is an empty text (write the name of a Tool, or claw://local/tool/<name>)",
+        ),
         ("flag: true", "unknown key `flag` (put it under `idle:`)"),
         ("token: x", "; values do not stand in documents"),
     ] {

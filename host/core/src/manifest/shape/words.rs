@@ -52,7 +52,7 @@ pub(crate) fn expected(shape: &Shape, path: &str) -> String {
         Shape::Real { .. } => format!("a number of 0 or more{}", unit(path)),
         Shape::Record(fields) => mapping(fields),
         Shape::Ref(kind) => {
-            format!("the name of {}, or claw://{}/<name>", a(*kind), kind.segment())
+            format!("the name of {}, or claw://local/{}/<name>", a(*kind), kind.segment())
         }
         Shape::Path => "a path".to_owned(),
         Shape::Secret => "the name of a secret, as `clawhost secrets set NAME` has it".to_owned(),

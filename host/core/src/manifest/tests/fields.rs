@@ -90,6 +90,49 @@ fn retries_have_the_protocols_defaults() {
 }
 
 #[test]
+fn a_retry_of_what_may_not_be_repeated_is_noted() {
+    let notes = |text: &str| {
+        let tools =
+            format!("  tools: [{{ inline: {{ description: d, input_schema: {{}}{text} }} }}]\n");
+        let notes = loaded(&claw(&tools)).notes;
+        notes.into_iter().filter(|note| note.contains("`retry` of `tool-0`")).count()
+    };
+    assert_eq!(notes(""), 0);
+    assert_eq!(notes(", retry: { max_attempts: 1 }"), 0);
+    assert_eq!(notes(", retry: {}"), 1);
+    assert_eq!(notes(", retry: {}, annotations: { idempotentHint: false }"), 1);
+    assert_eq!(notes(", retry: {}, annotations: { idempotentHint: true }"), 0);
+}
+
+#[test]
+fn the_schema_of_arguments_is_for_an_object() {
+    for (schema, is_taken) in [
+        ("{}", true),
+        ("{ type: object }", true),
+        ("{ type: array }", false),
+        ("{ type: [object, 'null'] }", false),
+    ] {
+        let own = "description: d, output_schema: { type: array }";
+        let text = format!("  tools: [{{ inline: {{ {own}, input_schema: {schema} }} }}]\n");
+        let refused = problems(load_text(&claw(&text)));
+        assert_eq!(refused.is_empty(), is_taken, "{schema}: {refused:?}");
+        assert!(is_taken || refused[0].ends_with("(write `type: object`)"), "{refused:?}");
+    }
+}
+
+#[test]
+fn what_nearly_is_a_version_is_mended() {
+    for (wrong, right) in
+        [("1", "1.0.0"), ("1.2", "1.2.0"), ("1.2.0-", "1.2.0"), ("1.2-", "1.2.0"), ("new", "1.2.0")]
+    {
+        let text = HEAD.replace("version: 1.0.0", &format!("version: '{wrong}'"));
+        let refused = problems(load_text(&text));
+        let help = format!("(write <major>.<minor>.<patch>: `\"{right}\"`)");
+        assert!(refused[0].ends_with(&help), "{wrong}: {refused:?}");
+    }
+}
+
+#[test]
 fn the_patterns_of_all_documents_together_are_bounded() {
     let costly = r#"{ type: object, properties: { a: { type: string, pattern: "\\w{30}" } } }"#;
     let name = |index: usize| format!("t{index}");
