@@ -37,7 +37,7 @@ pub struct ToolDefinition {
     pub input_schema: Value,
     /// JSON Schema of the structured result.
     pub output_schema: Option<Value>,
-    /// Untrusted hints.
+    /// Untrusted hints; of a bound tool what clients are shown, where the operator's word comes first.
     pub annotations: Annotations,
 }
 
@@ -121,8 +121,10 @@ pub enum Origin {
 /// One tool of a catalog, complete: definition, grants and policy are settled.
 #[derive(Debug)]
 pub struct Tool {
-    /// What it says about itself.
+    /// What clients are shown: what it says about itself, and over it what the operator's documents say.
     pub definition: ToolDefinition,
+    /// What it says about itself that rules may tighten for, whatever is shown: untrusted.
+    pub hints: Annotations,
     /// Its name in manifests, policies and URIs, for example `read-file`.
     pub ckp_name: String,
     /// `sha256:…` of the component's bytes; what a call is pinned to.
