@@ -307,9 +307,9 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::Collision`]; the catalog is then unchanged.
     pub fn add(&mut self, tool: Arc<Tool>) -> Result<(), CatalogError> {
-        // Names are case-sensitive; two that differ in nothing else are still a trap.
-        let same = |other: &&Arc<Tool>| other.ckp_name.eq_ignore_ascii_case(&tool.ckp_name);
-        if let Some(first) = self.by_name.values().find(same) {
+        // Case counts: `Web-Fetch` and `web-fetch` are two tools (CKP 0.3.0, section 7).
+        let first = self.by_ckp_name.get(&tool.ckp_name);
+        if let Some(first) = first.or_else(|| self.by_name.get(&tool.definition.name)) {
             return Err(CatalogError::Collision {
                 name: tool.definition.name.clone(),
                 first: first.origin.to_string(),
