@@ -228,6 +228,8 @@ pub struct Refused {
     pub reason: String,
     /// The tool that is not served for it, by any of its names, where it is about one.
     pub tool: Option<String>,
+    /// Its MCP server is at fault, and may yet offer it.
+    pub is_upstream: bool,
     /// Every problem of its documents, where it is refused for these.
     pub problems: Vec<DocumentError>,
 }
@@ -237,7 +239,8 @@ impl Refused {
     /// file.
     pub fn new(source: &str, reason: &str) -> Self {
         let short = |text: &str| visible::line(truncate::text(text, ERROR_TEXT_BYTES_MAX));
-        Self { source: short(source), reason: short(reason), tool: None, problems: Vec::new() }
+        let (source, reason) = (short(source), short(reason));
+        Self { source, reason, tool: None, is_upstream: false, problems: Vec::new() }
     }
 
     /// Returns a refusal for every problem of documents, whose reason is the first.
@@ -254,6 +257,12 @@ impl Refused {
     #[must_use]
     pub fn of(self, tool: &str) -> Self {
         Self { tool: Some(tool.to_owned()), ..self }
+    }
+
+    /// Returns it as something that its MCP server is at fault for.
+    #[must_use]
+    pub fn upstream(self) -> Self {
+        Self { is_upstream: true, ..self }
     }
 }
 

@@ -47,6 +47,15 @@ pub(in crate::registry) enum Use {
     Skills,
 }
 
+impl Use {
+    /// Returns the refusal of the tool that a document names, where it is for one.
+    pub(super) fn refused(&self, reason: &str) -> Option<Refused> {
+        let Self::Document(binding) = self else { return None };
+        let reason = format!("tool `{}`: {reason}", binding.name);
+        Some(Refused::new(&binding.at, &reason).of(&binding.name))
+    }
+}
+
 /// An entry of the runtime file whose program is there, or whose address may be asked.
 struct Located<'a> {
     entry: &'a McpServer,
