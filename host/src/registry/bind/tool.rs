@@ -32,8 +32,10 @@ impl Binder {
         if matches!(origin, Origin::BuiltIn { .. }) {
             self.sources.manifest.web.apply(&definition.name, &mut grants);
         }
-        if let Some(granted) = code.managed() {
-            grants.network = endpoint(&granted.tool.base_url).ok();
+        // What is asked elsewhere is all that a call reaches, whatever its profile has beside it.
+        let managed = code.managed().map(|granted| granted.tool.base_url.as_str());
+        if let Some(url) = managed.or_else(|| code.server_url()) {
+            grants.network = endpoint(url).ok();
         }
         imports::check(code.imports(), &grants).map_err(|reasons| reasons.join("; "))?;
         let mut input = vec![Arc::clone(input)];

@@ -109,7 +109,7 @@ fn start_at(url: &str) -> Server {
 
 fn start_as(url: &str, credential: McpValue) -> Server {
     let headers = vec![("Authorization".to_owned(), credential)];
-    let endpoint = Endpoint::Http { url: url.to_owned(), headers, auth: None };
+    let endpoint = Endpoint::Http { url: url.to_owned(), headers, auth: None, within: None };
     Server::start(
         ServerPlan { name: "web".to_owned(), endpoint, expose: Exposure::default() },
         parts(),
@@ -154,7 +154,7 @@ fn events(asked: &Asked) -> String {
 #[tokio::test]
 async fn what_an_older_server_asks_in_its_events_goes_to_the_client_of_that_call() {
     let (url, asked) = serve(move |asked| legacy(asked, events)).await;
-    let endpoint = Endpoint::Http { url, headers: Vec::new(), auth: None };
+    let endpoint = Endpoint::Http { url, headers: Vec::new(), auth: None, within: None };
     let expose = Exposure { questions: true, ..Exposure::default() };
     let server = Server::start(ServerPlan { name: "web".to_owned(), endpoint, expose }, parts());
     let (caller, asks) = asking("roots");
