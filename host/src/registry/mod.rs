@@ -312,7 +312,7 @@ pub struct Sources {
     pub manifest: Arc<Manifest>,
     /// What tools reach beyond this machine's files, as far as their profiles grant it.
     pub backends: Backends,
-    /// Built-in tools that a dropped-in file may replace.
+    /// Built-in tools that a dropped-in file, or a document's tool of an MCP server, may replace.
     pub replaceable: BTreeSet<String>,
     /// What was accepted of MCP servers.
     pub pins: Pins,
