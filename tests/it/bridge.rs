@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clawhost_core::error::ErrorKind;
 use clawhost_tests::wait::{best, block_until, until};
-use clawhost_tests::{Cli, Client, Program};
+use clawhost_tests::{Cli, Client, Program, TestHost};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -223,6 +224,16 @@ fn a_tool_that_says_something_else_is_refused_until_that_is_accepted() {
     assert_eq!(call("s__one").code, Some(0));
     let log = cli.log();
     assert!(log.contains("\"pin.changed\"") && log.contains("\"pin.accepted\""), "{log}");
+}
+
+#[tokio::test]
+async fn a_declared_tool_whose_server_is_down_is_known_and_the_server_is_at_fault() {
+    let document = "{claw: '0.3.0', kind: Tool, metadata: {name: down}, spec: {mcp_source: {uri: 'http://127.0.0.1:1/', tool_name: any}}}";
+    let host = TestHost::builder().document("down.yaml", document).build().await;
+    let is_told = || host.refused().contains("tool `down`: the MCP server").then_some(());
+    until("the failure", is_told).await;
+    let error = host.call("down", json!({})).await.unwrap_err();
+    assert_eq!((error.kind, &error.data["stage"]), (ErrorKind::Upstream, &json!("load")));
 }
 
 #[test]

@@ -190,6 +190,20 @@ async fn names_that_differ_only_in_hyphen_and_underscore_collide() {
     assert_eq!(host.names().iter().filter(|name| name.starts_with("two")).count(), 1);
 }
 
+#[tokio::test]
+async fn names_that_differ_in_case_are_different_tools() {
+    let names = ["Two", "two", "Read_File"];
+    let mut host = TestHost::builder().only(&["read-file"]);
+    for (at, name) in names.iter().enumerate() {
+        host = host.tool_file(&format!("{at}.wat"), saying(name, name).wat().as_bytes());
+    }
+    let host = host.build().await;
+    for name in names {
+        assert_eq!(text(&host.call(name, json!({})).await.unwrap()), name, "{}", host.refused());
+    }
+    assert!(serves(&host, "read_file"));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_call_is_not_disturbed_when_its_tool_is_replaced_and_deleted() {
     let slow = ";; imports: clock\n;;; call\n(call $block (call $subscribe (i64.const 700000000)))";

@@ -186,6 +186,18 @@ fn notes_know_what_the_tools_folder_and_the_host_itself_offer() {
 }
 
 #[test]
+fn a_name_that_two_files_offer_is_a_problem_of_the_second() {
+    let cli = with_a_dropped_in_tool(COUNTS);
+    let first = std::fs::read(cli.here().join("tools/word-count.wat")).unwrap();
+    cli.write("tools/words.wat", first);
+    let run = cli.run(&["validate", "claw.yaml", "--tools", "tools"]);
+    assert_eq!(run.code, Some(3), "{}", run.stdout);
+    for part in ["tools/words.wat", "is offered twice: by the file `word-count.wat`"] {
+        assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn a_wrong_document_of_a_component_is_shown_in_its_lines_by_every_verb() {
     let cli =
         with_a_dropped_in_tool(&COUNTS.replace("annotations: {", "sandbox: none, anotations: {"));

@@ -5,8 +5,11 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use clawhost::gate::CallContext;
+use clawhost::host::ToolCall;
 use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
+use clawhost_tests::host::{call, text};
 use clawhost_tests::{Guest, TestHost, native, wait};
 use serde_json::{Value, json};
 
@@ -158,6 +161,7 @@ fn mcp_server() -> u16 {
                 Some("tools/list") => {
                     json!({"tools": [{"name": "look", "inputSchema": {"type": "object"}}]})
                 }
+                Some("tools/call") => json!({"content": [{"type": "text", "text": "seen"}]}),
                 _ => Value::Null,
             };
             let answer = match result {
@@ -195,6 +199,61 @@ async fn a_tool_of_a_server_outside_of_its_policy_is_not_served() {
             let outcome = host.call("far__look", json!({})).await;
             assert_eq!(stage(outcome), (-32010, json!("load")));
         }
+    }
+}
+
+/// A profile that opens `hosts`, of this machine too.
+fn opening(name: &str, hosts: &str) -> String {
+    format!(
+        "{{claw: '0.3.0', kind: Sandbox, metadata: {{name: {name}}}, spec: {{level: wasm, capabilities: {{network: \
+         {{mode: allowlist, allowed_hosts: [{hosts}], ssrf_protection: {{enabled: false}}}}}}}}}}"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_of_the_web_is_called_only_where_the_sandbox_that_its_document_states_opens_it() {
+    let port = mcp_server();
+    let document = |name: &str, more: &str| {
+        format!(
+            "{{claw: '0.3.0', kind: Tool, metadata: {{name: {name}}}, spec: {{mcp_source: {{uri: 'http://127.0.0.1:{port}/', tool_name: look}}{more}}}}}"
+        )
+    };
+    let ports = format!("{{ports: [{port}]}}");
+    let host = TestHost::builder()
+        .runtime_file(&format!("version: 1\nprofiles: {{opens: {ports}, other: {ports}}}"))
+        .document("opens.yaml", &opening("opens", "127.0.0.1"))
+        .document("other.yaml", &opening("other", "far.test"))
+        .document("plain.yaml", &document("plain", ""))
+        .document("held.yaml", &document("held", ", sandbox_ref: opens"))
+        .document("shut.yaml", &document("shut", ", sandbox_ref: other"))
+        .document("closed.yaml", &document("closed", ", sandbox_ref: none"))
+        .build()
+        .await;
+    let served = || {
+        let names = host.names();
+        ["plain", "held"].iter().all(|name| names.iter().any(|one| one == name)).then_some(())
+    };
+    wait::until("the server", served).await;
+    for name in ["plain", "held"] {
+        assert_eq!(text(&host.call(name, json!({})).await.unwrap()), "seen", "{name}");
+        let catalog = host.host().catalog();
+        let touches = catalog.find(name).unwrap().grants.touches(|_| String::new());
+        assert!(touches.contains(&format!("the hosts 127.0.0.1 at port {port}")), "{touches}");
+    }
+    for name in ["shut", "closed"] {
+        let refused = stage(host.call(name, json!({})).await);
+        assert_eq!(refused, (-32010, json!("load")), "{}", host.refused());
+    }
+    assert!(host.refused().contains("does not open its MCP server's address"));
+    // What a caller narrows a call to holds it as well, its own profile too: that contains nothing of it.
+    for (sandbox, passes) in
+        [("opens", true), ("other", false), ("none", false), ("sandbox-0", false)]
+    {
+        let sandbox = Some(sandbox.to_owned());
+        let context = CallContext { sandbox, ..CallContext::default() };
+        let narrowed = ToolCall { context, ..call("plain", json!({})) };
+        let outcome = host.host().call(narrowed).await;
+        assert_eq!(outcome.is_ok(), passes, "{outcome:?}");
     }
 }
 

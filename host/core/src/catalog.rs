@@ -37,7 +37,7 @@ pub struct ToolDefinition {
     pub input_schema: Value,
     /// JSON Schema of the structured result.
     pub output_schema: Option<Value>,
-    /// Untrusted hints.
+    /// Untrusted hints; of a bound tool what clients are shown, where the operator's word comes first.
     pub annotations: Annotations,
 }
 
@@ -121,8 +121,10 @@ pub enum Origin {
 /// One tool of a catalog, complete: definition, grants and policy are settled.
 #[derive(Debug)]
 pub struct Tool {
-    /// What it says about itself.
+    /// What clients are shown: what it says about itself, and over it what the operator's documents say.
     pub definition: ToolDefinition,
+    /// What it says about itself that rules may tighten for, whatever is shown: untrusted.
+    pub hints: Annotations,
     /// Its name in manifests, policies and URIs, for example `read-file`.
     pub ckp_name: String,
     /// `sha256:…` of the component's bytes; what a call is pinned to.
@@ -226,6 +228,8 @@ pub struct Refused {
     pub reason: String,
     /// The tool that is not served for it, by any of its names, where it is about one.
     pub tool: Option<String>,
+    /// Its MCP server is at fault, and may yet offer it.
+    pub is_upstream: bool,
     /// Every problem of its documents, where it is refused for these.
     pub problems: Vec<DocumentError>,
 }
@@ -235,7 +239,8 @@ impl Refused {
     /// file.
     pub fn new(source: &str, reason: &str) -> Self {
         let short = |text: &str| visible::line(truncate::text(text, ERROR_TEXT_BYTES_MAX));
-        Self { source: short(source), reason: short(reason), tool: None, problems: Vec::new() }
+        let (source, reason) = (short(source), short(reason));
+        Self { source, reason, tool: None, is_upstream: false, problems: Vec::new() }
     }
 
     /// Returns a refusal for every problem of documents, whose reason is the first.
@@ -252,6 +257,12 @@ impl Refused {
     #[must_use]
     pub fn of(self, tool: &str) -> Self {
         Self { tool: Some(tool.to_owned()), ..self }
+    }
+
+    /// Returns it as something that its MCP server is at fault for.
+    #[must_use]
+    pub fn upstream(self) -> Self {
+        Self { is_upstream: true, ..self }
     }
 }
 
@@ -305,9 +316,9 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::Collision`]; the catalog is then unchanged.
     pub fn add(&mut self, tool: Arc<Tool>) -> Result<(), CatalogError> {
-        // Names are case-sensitive; two that differ in nothing else are still a trap.
-        let same = |other: &&Arc<Tool>| other.ckp_name.eq_ignore_ascii_case(&tool.ckp_name);
-        if let Some(first) = self.by_name.values().find(same) {
+        // Case counts: `Web-Fetch` and `web-fetch` are two tools (CKP 0.3.0, section 7).
+        let first = self.by_ckp_name.get(&tool.ckp_name);
+        if let Some(first) = first.or_else(|| self.by_name.get(&tool.definition.name)) {
             return Err(CatalogError::Collision {
                 name: tool.definition.name.clone(),
                 first: first.origin.to_string(),

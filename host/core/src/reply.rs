@@ -133,12 +133,14 @@ impl ToolReply {
         self.structured.as_ref().map_or_else(texts, Cow::Borrowed)
     }
 
-    /// Returns what programs see of it: its structured part, else what its texts hold. One text is the
-    /// JSON that it holds, or itself; several are joined by line breaks.
-    pub fn into_value(self) -> Value {
-        if let Some(structured) = self.structured {
-            return structured;
-        }
+    /// Returns what programs see of it: its structured part, else what its texts hold.
+    pub fn into_value(mut self) -> Value {
+        self.structured.take().unwrap_or_else(|| self.read())
+    }
+
+    /// Returns what its texts hold: one text is the JSON that it holds, or itself; several are joined by
+    /// line breaks.
+    pub fn read(&self) -> Value {
         match self.texts().collect::<Vec<_>>().as_slice() {
             [text] => json::parse(text.as_bytes()).unwrap_or_else(|_| Value::from(*text)),
             texts => Value::from(texts.join("\n")),

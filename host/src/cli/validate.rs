@@ -125,7 +125,12 @@ async fn check(
     let offered = dropped.tools.iter().map(|tool| tool.name.clone());
     let (strays, missing) = undefined(&manifest, offered, tools_may_come(&settings, tools));
     problems.extend(strays.into_iter().chain(missing));
-    if problems.is_empty() { Ok(notes(&manifest, &dropped.tools)) } else { Err(problems) }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut notes = notes(&manifest, &dropped.tools);
+    notes.extend(reserved(&manifest, &settings.tools.replace_builtins));
+    Ok(notes)
 }
 
 /// Says whether tools may appear later that are in no folder and at no server yet.
@@ -185,6 +190,19 @@ fn notes(manifest: &Manifest, dropped: &[ToolBinding]) -> Vec<String> {
     notes.extend(manifest.stray_tools(names()));
     notes.extend_from_slice(&manifest.notes);
     notes
+}
+
+/// Says which tools of MCP servers are not served, as a built-in tool has the name.
+fn reserved(manifest: &Manifest, replaced: &BTreeSet<String>) -> Vec<String> {
+    let note = |binding: &ToolBinding| {
+        let name = built_in_tools().find(|name| ckp_name(name) == binding.name)?;
+        let is_kept = binding.mcp.is_some() && !replaced.contains(name);
+        is_kept.then(|| {
+            let ToolBinding { at, name: own, .. } = binding;
+            format!("{at}: `{own}` is not served: the name is a built-in tool's, unless `tools.replace_builtins` of clawhost.yaml lists `{name}`")
+        })
+    };
+    manifest.tools.iter().filter_map(note).collect()
 }
 
 /// Says which folders are not there: whoever starts the host has to make them.

@@ -21,8 +21,9 @@ const REFUSED_TOLD_MAX: usize = 3;
 pub(super) fn unknown(name: &str, host: &Host) -> Fail {
     let catalog = host.catalog();
     if let Some(refused) = catalog.refused_as(name) {
+        let code = if refused.is_upstream { exit::UPSTREAM } else { exit::DOCUMENT };
         return Fail::new(
-            exit::DOCUMENT,
+            code,
             format!(
                 "the tool `{name}` could not be loaded from {}: {}",
                 refused.source, refused.reason

@@ -180,9 +180,13 @@ fn absent(terms: &Terms, call: &ToolCall) -> CallError {
         None => CallError::new(ErrorKind::UnknownTool, format!("unknown tool {name:?}")),
         // Why may name folders of this machine: that is for the record.
         Some(refused) => {
-            CallError::new(ErrorKind::Sandbox, format!("{name:?} was refused when it was loaded"))
-                .with("stage", "load")
-                .with_internal(refused.reason.as_str())
+            let (kind, text) = match refused.is_upstream {
+                true => {
+                    (ErrorKind::Upstream, format!("the MCP server of {name:?} does not offer it"))
+                }
+                false => (ErrorKind::Sandbox, format!("{name:?} was refused when it was loaded")),
+            };
+            CallError::new(kind, text).with("stage", "load").with_internal(refused.reason.as_str())
         }
     };
     error.with("tool", visible::line(name))

@@ -48,6 +48,11 @@ pub(super) struct Schemas<'a> {
     pub(super) session: Option<&'a Schema>,
 }
 
+const INVALID_RESULT: &str = "the tool's result does not match its output schema";
+
+const UNREADABLE_RESULT: &str =
+    "the tool has no structured result, and its text is none that matches its output schema";
+
 const UNCHECKED_RESULT: &str =
     "the tool's result is too large or too deeply nested to be checked against its output schema";
 
@@ -108,26 +113,32 @@ impl Filter {
 }
 
 /// A result that does not match is a failed result, not an answer. So is one that is not checked,
-/// but whether it would match is not known: that is not held against the tool.
-fn check(schema: &Schema, kind: &'static str, reply: ToolReply) -> ToolReply {
+/// but whether it would match is not known: that is not held against the tool. Text is read where there
+/// is nothing else, as many servers have no more, and stands beside it as what was checked.
+fn check(schema: &Schema, kind: &'static str, mut reply: ToolReply) -> ToolReply {
     if reply.is_error {
         return reply;
     }
-    let structured = reply.structured.as_ref().unwrap_or(&Value::Null);
-    match offload::check(schema, structured) {
-        Ok(()) => reply,
-        Err(reason) => {
-            let (kind, text) = match reason == UNCHECKED {
-                true => ("unchecked-result", UNCHECKED_RESULT),
-                false => (kind, "the tool's result does not match its output schema"),
-            };
-            ToolReply {
-                internal: Some(reason),
-                content: vec![Content::Text(text.to_owned())],
-                ..ToolReply::error(kind, "")
-            }
-        }
+    let has_own = reply.structured.is_some();
+    let structured = reply.structured.take().or_else(|| read(&reply));
+    let Err(reason) = offload::check(schema, structured.as_ref().unwrap_or(&Value::Null)) else {
+        return ToolReply { structured, ..reply };
+    };
+    let (kind, text) = match (reason == UNCHECKED, has_own) {
+        (true, _) => ("unchecked-result", UNCHECKED_RESULT),
+        (false, true) => (kind, INVALID_RESULT),
+        (false, false) => (kind, UNREADABLE_RESULT),
+    };
+    ToolReply {
+        internal: Some(reason),
+        content: vec![Content::Text(text.to_owned())],
+        ..ToolReply::error(kind, "")
     }
+}
+
+fn read(reply: &ToolReply) -> Option<Value> {
+    let is_long = reply.bytes() > SCREENED_AT_ONCE_BYTES_MAX;
+    reply.texts().next().map(|_| offload::blocking(is_long, || reply.read()))
 }
 
 #[cfg(test)]
@@ -154,6 +165,30 @@ mod tests {
             let checked = check(&schema, "invalid-result", reply);
             assert_eq!((checked.is_error, checked.error_kind), (true, Some(kind)));
             assert!(checked.texts().collect::<String>().contains(text), "{checked:?}");
+        }
+    }
+
+    #[test]
+    fn text_is_read_where_a_tool_has_no_structured_result() {
+        let object = json!({"type": "object", "required": ["a"]});
+        let text = json!({"type": "string"});
+        for (schema, said, structured) in [
+            (&object, Some("{\"a\": 1}"), Some(json!({"a": 1}))),
+            (&text, Some("plain"), Some(json!("plain"))),
+            (&json!({}), None, None),
+            (&object, Some("plain"), None),
+            (&object, None, None),
+        ] {
+            let content = said.iter().map(|text| Content::Text((*text).to_owned())).collect();
+            let reply = ToolReply { content, ..ToolReply::default() };
+            let checked = check(&Schema::compile(schema).unwrap(), "invalid-result", reply);
+            let passes = structured.is_some() || *schema == json!({});
+            assert_eq!(
+                (checked.is_error, checked.structured.as_ref()),
+                (!passes, structured.as_ref())
+            );
+            let told = checked.texts().any(|text| text.starts_with("the tool has no structured"));
+            assert_eq!(told, !passes, "{checked:?}");
         }
     }
 }

@@ -82,7 +82,7 @@ impl Gate {
             tool: &tool.ckp_name,
             category: tool.category.as_deref(),
             declared: &tool.declared,
-            hints: &tool.definition.annotations,
+            hints: &tool.hints,
             paths,
             usage: self.sides.providers.usage(),
         }

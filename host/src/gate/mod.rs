@@ -409,7 +409,9 @@ impl Gate {
             also.push((own.or_else(|| self.places.get(&grants.profile)), grants));
         }
         if let Some(name) = &context.sandbox {
-            also.extend(self.named(name, &tool, session)?);
+            // What runs elsewhere is under no profile, so that even its own narrows it.
+            let anyway = Some(tool.grants.profile.as_str()).filter(|_| !resolved.is_elsewhere());
+            also.extend(self.named(name, anyway, session)?);
         }
         also.into_iter().try_fold(resolved, |resolved, (places, also)| {
             let unknown = || Err("its paths were not looked up".to_owned());
@@ -420,11 +422,11 @@ impl Gate {
     }
 
     /// Returns what the profiles of that name grant, the host's and the session's, but for the
-    /// one that the tool has anyway, and where their paths lead.
+    /// one that the tool has `anyway`, and where their paths lead.
     fn named<'a>(
         &'a self,
         name: &str,
-        tool: &Tool,
+        anyway: Option<&str>,
         session: Option<&'a SessionTerms>,
     ) -> Result<impl Iterator<Item = Narrowing<'a>>, CallError> {
         let theirs =
@@ -434,7 +436,7 @@ impl Gate {
         if own.or(theirs).is_none() {
             return Err(check::refused_sandbox(name, "there is no such profile"));
         }
-        let own = own.filter(|(_, profile)| profile.name != tool.grants.profile);
+        let own = own.filter(|(_, profile)| Some(profile.name.as_str()) != anyway);
         let both = own.into_iter().chain(theirs);
         Ok(both.map(|(places, profile)| (places, profile.grants(None))))
     }

@@ -232,11 +232,13 @@ impl Binder {
         Some(format!("tool `{name}`: the manifest has it from `{uri}`, with its component"))
     }
 
-    /// Says whether a name is a built-in tool's that nothing may replace.
+    /// Says whether a name is a built-in tool's that nothing may replace. A document knows it by another
+    /// form than the runtime file.
     fn is_built_in(&self, name: &str) -> bool {
         let ckp = catalog::ckp_name(name);
-        !self.sources.replaceable.contains(name)
-            && builtin::built_in_names().any(|built_in| built_in.eq_ignore_ascii_case(&ckp))
+        let is_it = |other: &String| catalog::ckp_name(other) == ckp;
+        !self.sources.replaceable.iter().any(is_it)
+            && builtin::built_in_names().any(|built_in| built_in == ckp)
     }
 
     /// A component that is not built in needs a signature where the runtime file wants one, of

@@ -28,6 +28,7 @@ use arc_swap::ArcSwap;
 use clawhost_core::catalog::{Catalog, Tool};
 use clawhost_core::composite::Composite;
 use clawhost_core::descriptor::Granted;
+use clawhost_core::egress::parse_url;
 use clawhost_core::grants::{Grants, NATIVE, Shell};
 use clawhost_core::imports;
 use clawhost_core::manifest::Manifest;
@@ -191,19 +192,36 @@ impl Resolved {
         }
         let code = &self.runnable.code;
         imports::check(code.imports(), sandbox.grants()).map_err(|reasons| reasons.join("; "))?;
-        if matches!(code, Code::Bridged(_)) && !is_same_place(self.grants(), sandbox.grants()) {
-            let profile = &self.grants().profile;
-            return Err(format!(
-                "its MCP server runs under `{profile}` already, which grants more"
-            ));
+        if let Code::Bridged(bridged) = code {
+            self.check_server(bridged, sandbox.grants())?;
         }
         let runnable = Runnable { sandbox: Arc::new(sandbox), ..self.runnable };
         Ok(Self { runnable, ..self })
     }
 
+    /// A server runs already: of one of the web its address has to be within what is `left`, of a program all
+    /// that it runs under.
+    fn check_server(&self, bridged: &Bridged, left: &Grants) -> Result<(), String> {
+        let own = self.grants();
+        let Some(url) = &bridged.url else {
+            let refused = || {
+                format!("its MCP server runs under `{}` already, which grants more", own.profile)
+            };
+            return is_same_place(own, left).then_some(()).ok_or_else(refused);
+        };
+        let url = parse_url(url).map_err(|error| error.internal())?;
+        let is_open = left.network.as_ref().is_some_and(|rules| rules.check_url(&url).is_ok());
+        is_open.then_some(()).ok_or_else(|| "it does not open its MCP server's address".to_owned())
+    }
+
     /// Says whether it runs scripts, which the rules of a shell inside the sandbox are for.
     pub(crate) fn is_shell(&self) -> bool {
         builtin::is_shell(&self.tool.origin)
+    }
+
+    /// Says whether it is a tool of a server of the web, which no sandbox contains.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.runnable.code.server_url().is_some()
     }
 
     pub(crate) fn code(&self) -> &Code {
@@ -294,7 +312,7 @@ pub struct Sources {
     pub manifest: Arc<Manifest>,
     /// What tools reach beyond this machine's files, as far as their profiles grant it.
     pub backends: Backends,
-    /// Built-in tools that a dropped-in file may replace.
+    /// Built-in tools that a dropped-in file, or a document's tool of an MCP server, may replace.
     pub replaceable: BTreeSet<String>,
     /// What was accepted of MCP servers.
     pub pins: Pins,

@@ -4,13 +4,15 @@
 //! with them or with their documents is known, each at its place. Deliberately absent: whether
 //! their profiles grant what they import, which the catalog says.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use clawhost_core::catalog::ckp_name;
+use clawhost_core::catalog::{CatalogError, ckp_name};
 use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
 
 use super::drop_in::{self, Status};
+use super::offer::Offer;
 use super::watch::{Job, Place};
 use crate::engine::Engine;
 
@@ -21,6 +23,8 @@ pub struct Preview {
     pub tools: Vec<ToolBinding>,
     /// Every problem of every file.
     pub problems: Vec<DocumentError>,
+    /// Who of them offers each of the names.
+    first: BTreeMap<String, String>,
 }
 
 /// Looks at every file of the tools folder `path`; `engine` compiles its components.
@@ -48,6 +52,7 @@ impl Preview {
     async fn look_into(&mut self, job: &Arc<Job>) {
         match job.load().await {
             Ok(Status::Ready { offer, sidecars }) => {
+                self.compare(&job.place.path.join(&job.name), &offer);
                 let names = offer.tools.iter().map(|tool| ckp_name(&tool.definition.name));
                 let bare = names.filter(|name| sidecars.iter().all(|bound| bound.name != *name));
                 let bare: Vec<_> =
@@ -57,6 +62,19 @@ impl Preview {
             Ok(Status::Wrong(problems)) => self.problems.extend(problems),
             Ok(Status::Loading | Status::Waiting { .. } | Status::Failed(_)) => {}
             Err(error) => self.refuse(&job.place.path.join(&job.name), &error.to_string()),
+        }
+    }
+
+    /// Refuses a name that another file has as well: only one of them is served.
+    fn compare(&mut self, file: &Path, offer: &Offer) {
+        let second = offer.origin.to_string();
+        for tool in &offer.tools {
+            let first = self.first.entry(tool.ckp_name.clone()).or_insert_with(|| second.clone());
+            if *first != second {
+                let (name, first) = (tool.definition.name.clone(), first.clone());
+                let twice = CatalogError::Collision { name, first, second: second.clone() };
+                self.refuse(file, &twice.to_string());
+            }
         }
     }
 

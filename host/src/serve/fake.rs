@@ -160,6 +160,7 @@ fn tool(name: &str) -> Tool {
             output_schema: None,
             annotations: Annotations::default(),
         },
+        hints: Annotations::default(),
         ckp_name: name.to_owned(),
         declared: serde_json::Map::new(),
         governed: None,

@@ -45,7 +45,7 @@ pub fn run(data: &[u8]) {
 }
 
 async fn talk(url: String) {
-    let endpoint = Endpoint::Http { url, headers: Vec::new(), auth: None };
+    let endpoint = Endpoint::Http { url, headers: Vec::new(), auth: None, within: None };
     let plan = ServerPlan { name: "hostile".to_owned(), endpoint, expose: Default::default() };
     let parts = Parts { client: HttpClient::system(), secrets: Secrets::none() };
     let server = Server::start(plan, parts);

@@ -5,6 +5,7 @@
 
 mod cost;
 pub(crate) mod positions;
+mod together;
 
 use std::sync::OnceLock;
 
@@ -16,6 +17,7 @@ use crate::limits::{JSON_DEPTH_MAX, SCHEMA_EVALUATIONS_MAX, SCHEMA_PATTERN_BYTES
 use crate::truncate;
 use cost::Cost;
 pub(crate) use cost::compiled_bytes;
+pub use together::together;
 
 /// One mismatch, which may name all unknown properties.
 const MISMATCH_BYTES_MAX: usize = 400;

@@ -134,9 +134,17 @@ impl Binder {
 
     /// Serves the tool that a document names, or the one that is called like it, or all.
     fn bind_document(&self, draft: &mut Draft, connection: &Connection, binding: &ToolBinding) {
-        let is_unknown = connection.is_connecting() || connection.failed.is_some();
-        if connection.tools.is_empty() && is_unknown {
-            return;
+        let refuse = |reason: &str| {
+            let reason = format!("tool `{}`: {} {reason}", binding.name, connection.plan.title());
+            Refused::new(&binding.at, &reason).of(&binding.name).upstream()
+        };
+        if connection.tools.is_empty() {
+            if connection.is_connecting() {
+                return;
+            }
+            if let Some(reason) = &connection.failed {
+                return draft.catalog.refused.push(refuse(&format!("does not answer: {reason}")));
+            }
         }
         let wanted = binding.mcp.as_ref().and_then(|source| source.tool.as_deref());
         let called = |remote: &&Remote| match wanted {
@@ -153,14 +161,8 @@ impl Binder {
         }
         if let Some(wanted) = wanted {
             let names: Vec<&str> = connection.tools.iter().map(|tool| tool.name.as_str()).collect();
-            let reason = format!(
-                "tool `{}`: {} has no `{wanted}`; it has {}",
-                binding.name,
-                connection.plan.title(),
-                names.join(", ")
-            );
-            let refused = Refused::new(&binding.at, &reason).of(&binding.name);
-            return draft.catalog.refused.push(refused);
+            let reason = format!("has no `{wanted}`; it has {}", names.join(", "));
+            return draft.catalog.refused.push(refuse(&reason));
         }
         for remote in &connection.tools {
             if let Some(name) = self.named(draft, connection, &binding.name, remote) {

@@ -12,11 +12,11 @@ impl Binder {
     pub(super) fn warn_of_new(&mut self, catalog: &Catalog) {
         // A server that fails again, with other words, is known to.
         let is_known = |refused: &&Refused| {
-            let same = |other: &Refused| other.source == refused.source && other.tool.is_none();
+            let same =
+                |other: &Refused| (&other.source, &other.tool) == (&refused.source, &refused.tool);
+            let is_server = refused.tool.is_none() && self.bridges.has(&refused.source);
             self.refused.contains(refused)
-                || (refused.tool.is_none()
-                    && self.bridges.has(&refused.source)
-                    && self.refused.iter().any(same))
+                || ((is_server || refused.is_upstream) && self.refused.iter().any(same))
         };
         for refused in catalog.refused.iter().filter(|refused| !is_known(refused)) {
             tracing::warn!("refused: {}: {}", refused.source, refused.reason);

@@ -91,6 +91,22 @@ async fn a_file_has_a_built_in_name_only_where_it_may_replace_it_and_can_be_boun
 }
 
 #[tokio::test]
+async fn a_built_in_name_is_reserved_in_either_form_and_as_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Arc::new(Engine::new(1, None).unwrap());
+    let replaceable = BTreeSet::from(["web_fetch".to_owned()]);
+    let manifest = Arc::new(default_manifest(folder.path()));
+    let sources = Sources { replaceable, ..sources(&engine, &manifest) };
+    let binder = Binder::new(sources, Vec::new(), Vec::new());
+    for name in ["read_file", "read-file"] {
+        assert!(binder.is_built_in(name), "{name}");
+    }
+    for name in ["web_fetch", "web-fetch", "Read-File", "other"] {
+        assert!(!binder.is_built_in(name), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_file_that_waits_is_not_loaded_again_and_is_served_once_what_it_needs_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let manifest = Arc::new(default_manifest(folder.path()));

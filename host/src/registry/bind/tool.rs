@@ -11,7 +11,7 @@ use clawhost_core::imports;
 use clawhost_core::manifest::{PROFILE_NONE, ToolBinding};
 use clawhost_core::policy::PathNames;
 use clawhost_core::retry::RetryPlan;
-use clawhost_core::schema::Schema;
+use clawhost_core::schema::{Schema, together};
 use serde_json::{Map, Value};
 
 use super::{Binder, Source};
@@ -32,8 +32,10 @@ impl Binder {
         if matches!(origin, Origin::BuiltIn { .. }) {
             self.sources.manifest.web.apply(&definition.name, &mut grants);
         }
-        if let Some(granted) = code.managed() {
-            grants.network = endpoint(&granted.tool.base_url).ok();
+        // What is asked elsewhere is all that a call reaches, whatever its profile has beside it.
+        let managed = code.managed().map(|granted| granted.tool.base_url.as_str());
+        if let Some(url) = managed.or_else(|| code.server_url()) {
+            grants.network = endpoint(url).ok();
         }
         imports::check(code.imports(), &grants).map_err(|reasons| reasons.join("; "))?;
         let mut input = vec![Arc::clone(input)];
@@ -43,12 +45,13 @@ impl Binder {
             self.compile(document.input_schema.as_ref(), &mut input)?;
             self.compile(document.output_schema.as_ref(), &mut output)?;
         }
-        let described = described(offered, binding);
+        let hints = hints(offered, binding);
         let policies = [binding.and_then(|binding| binding.policy.as_ref()), code.policy()];
         let policies = policies.into_iter();
         let mut tool = Tool {
-            declared: declared(origin, described.annotations, binding),
-            definition: described,
+            declared: declared(origin, hints, binding),
+            definition: described(offered, hints, binding),
+            hints,
             ckp_name: ckp_name.clone(),
             digest: code.digest().into_owned(),
             origin: (*origin).clone(),
@@ -152,17 +155,52 @@ fn path_names<'a>(
     PathNames::of(documents.chain([&definition.input_schema]))
 }
 
-/// The operator's description, where the document has one, is what clients see.
-fn described(offered: &Offered, binding: Option<&ToolBinding>) -> ToolDefinition {
-    let (mut definition, beside) = (offered.definition.clone(), offered.beside.as_ref());
-    let documents = binding.into_iter().chain(beside);
-    if let Some(text) = documents.clone().find_map(|document| document.description.clone()) {
-        definition.description = text;
+/// Returns what clients see: what the tool says, and over it what documents say, as that is what calls are
+/// held to.
+fn described(
+    Offered { definition, beside, .. }: &Offered,
+    hints: Annotations,
+    binding: Option<&ToolBinding>,
+) -> ToolDefinition {
+    let mut shown = definition.clone();
+    let mut words = binding.into_iter().chain(beside);
+    if let Some(text) = words.find_map(|document| document.description.clone()) {
+        shown.description = text;
     }
-    for document in beside.into_iter().chain(binding.filter(|own| own.registry.is_some())) {
-        definition.annotations = careful(definition.annotations, &document.annotations);
+    for document in beside.iter().chain(binding) {
+        if let Some(schema) = &document.input_schema {
+            shown.input_schema = together(&shown.input_schema, schema);
+        }
+        if let Some(schema) = &document.output_schema {
+            let own = shown.output_schema.as_ref();
+            shown.output_schema =
+                Some(own.map_or_else(|| schema.clone(), |own| together(own, schema)));
+        }
     }
-    definition
+    let said = binding.map(ToolBinding::declared).unwrap_or_default();
+    shown.title = said.get("title").and_then(Value::as_str).map(str::to_owned).or(shown.title);
+    shown.annotations = overlaid(hints, &said);
+    shown
+}
+
+/// Returns what a tool says of itself, and a document of a registry with it: the more careful of both.
+fn hints(
+    Offered { definition, beside, .. }: &Offered,
+    binding: Option<&ToolBinding>,
+) -> Annotations {
+    let documents = beside.iter().chain(binding.filter(|own| own.registry.is_some()));
+    documents.fold(definition.annotations, |own, document| careful(own, &document.annotations))
+}
+
+/// Returns what is shown of hints where the operator has `said` some of them.
+fn overlaid(own: Annotations, said: &Map<String, Value>) -> Annotations {
+    let hint = |key: &str| said.get(key).and_then(Value::as_bool).or_else(|| own.hint(key));
+    Annotations {
+        read_only: hint("readOnlyHint"),
+        destructive: hint("destructiveHint"),
+        idempotent: hint("idempotentHint"),
+        open_world: hint("openWorldHint"),
+    }
 }
 
 /// Returns the hints that rules may trust: the word of the host, and of the program it is part of, about
@@ -194,7 +232,44 @@ fn careful(own: Annotations, other: &Map<String, Value>) -> Annotations {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::engine::Schemas;
+
+    #[test]
+    fn what_is_shown_is_what_is_checked_and_what_the_operator_says() {
+        let own = Annotations {
+            read_only: Some(true),
+            destructive: Some(true),
+            ..Annotations::default()
+        };
+        let definition = ToolDefinition {
+            name: "t".to_owned(),
+            title: None,
+            description: "own".to_owned(),
+            input_schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+            output_schema: None,
+            annotations: own,
+        };
+        let offered = Offered::new(&definition, &Schemas::default()).unwrap();
+        let said = json!({"title": "T", "readOnlyHint": false, "openWorldHint": true});
+        let binding = ToolBinding {
+            input_schema: Some(json!({"properties": {"a": {"maxLength": 5}}})),
+            output_schema: Some(json!({"type": "object"})),
+            annotations: said.as_object().unwrap().clone(),
+            ..ToolBinding::default()
+        };
+        let shown = described(&offered, hints(&offered, Some(&binding)), Some(&binding));
+        let a = json!({"type": "string", "maxLength": 5});
+        assert_eq!(shown.input_schema, json!({"type": "object", "properties": {"a": a}}));
+        assert_eq!(shown.output_schema, binding.output_schema);
+        assert_eq!((shown.title.as_deref(), shown.description.as_str()), (Some("T"), "own"));
+        let both = Annotations { read_only: Some(false), open_world: Some(true), ..own };
+        assert_eq!(shown.annotations, both);
+        // What rules may tighten for stays the tool's own word.
+        assert_eq!(hints(&offered, Some(&binding)), own);
+    }
 
     #[test]
     fn the_word_of_a_registry_tightens_and_never_relaxes() {

@@ -102,10 +102,13 @@ impl Bridges {
         let (plans, refused) = plan::plans(&sources.manifest, &crate::jail::find);
         let mut bridges = Self { connections: Vec::new(), refused };
         for plan in plans {
-            let at = plan.title();
+            let (at, uses) = (plan.title(), plan.uses.clone());
             match Connection::start(plan, sources).await {
                 Ok(connection) => bridges.connections.push(connection),
-                Err(reason) => bridges.refused.push(Refused::new(&at, &reason)),
+                Err(reason) => {
+                    bridges.refused.push(Refused::new(&at, &reason));
+                    bridges.refused.extend(uses.iter().filter_map(|used| used.refused(&reason)));
+                }
             }
         }
         bridges

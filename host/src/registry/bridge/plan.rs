@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clawhost_core::catalog::Refused;
+use clawhost_core::egress::{EgressRules, parse_url};
 use clawhost_core::exposed::Exposure;
 use clawhost_core::grants::Grants;
 use clawhost_core::manifest::{
@@ -32,6 +33,8 @@ pub(in crate::registry) struct Plan {
     /// What of it is served beside its tools.
     pub(in crate::registry) expose: Exposure,
     reach: McpReach,
+    /// The network of the sandbox that a document states for it, where it is one of the web.
+    within: Option<EgressRules>,
 }
 
 /// What of a server is served.
@@ -45,6 +48,15 @@ pub(in crate::registry) enum Use {
     Service,
     /// What the skills of agents name, under the server's name.
     Skills,
+}
+
+impl Use {
+    /// Returns the refusal of the tool that a document names, where it is for one.
+    pub(super) fn refused(&self, reason: &str) -> Option<Refused> {
+        let Self::Document(binding) = self else { return None };
+        let reason = format!("tool `{}`: {reason}", binding.name);
+        Some(Refused::new(&binding.at, &reason).of(&binding.name))
+    }
 }
 
 /// An entry of the runtime file whose program is there, or whose address may be asked.
@@ -86,7 +98,25 @@ impl Plan {
                 url: url.as_str().to_owned(),
                 headers: headers.clone(),
                 auth: auth.clone(),
+                within: self.within.clone().map(Box::new),
             },
+        }
+    }
+
+    /// Returns it held to the network of the sandbox that a document states: of a server of the web there is
+    /// nothing else that a sandbox could hold.
+    fn held(self, binding: &ToolBinding, manifest: &Manifest) -> Result<Self, String> {
+        let McpReach::Url { url, .. } = &self.reach else { return Ok(self) };
+        let network = manifest.profile(&self.profile).and_then(|of| of.network.as_ref());
+        let allows = |rules: &&EgressRules| {
+            parse_url(url.as_str()).is_ok_and(|url| rules.check_url(&url).is_ok())
+        };
+        match network.filter(allows) {
+            Some(rules) => Ok(Self { within: Some(rules.clone()), ..self }),
+            None => Err(format!(
+                "tool `{}`: the sandbox `{}` does not open its MCP server's address, `{url}`: open that host and port, or name another sandbox",
+                binding.name, self.profile
+            )),
         }
     }
 }
@@ -113,9 +143,13 @@ pub(super) fn plans(manifest: &Manifest, find: &Find) -> (Vec<Plan>, Vec<Refused
     }
     for binding in &manifest.tools {
         let Some(source) = &binding.mcp else { continue };
-        match of_document(binding, source, &located) {
+        match of_document(binding, source, &located, manifest) {
             Ok(plan) => add(&mut plans, plan),
-            Err(reason) => refused.push(Refused::new(&binding.at, &reason).of(&binding.name)),
+            Err(reason) => {
+                let is_missing = source.endpoint.program().is_some_and(|path| !path.is_file());
+                let of = Refused::new(&binding.at, &reason).of(&binding.name);
+                refused.push(if is_missing { of.upstream() } else { of });
+            }
         }
     }
     for one in &located {
@@ -138,7 +172,10 @@ pub(super) fn plans(manifest: &Manifest, find: &Find) -> (Vec<Plan>, Vec<Refused
 fn add(plans: &mut Vec<Plan>, mut plan: Plan) {
     let same = |one: &&mut Plan| one.server == plan.server && one.profile == plan.profile;
     match plans.iter_mut().find(same) {
-        Some(there) => there.uses.append(&mut plan.uses),
+        Some(there) => {
+            there.uses.append(&mut plan.uses);
+            there.within = there.within.take().or(plan.within);
+        }
         None => plans.push(plan),
     }
 }
@@ -192,6 +229,7 @@ impl Located<'_> {
             at: self.entry.at.clone(),
             uses: uses.into_iter().collect(),
             reach: self.reach.clone(),
+            within: None,
         }
     }
 }
@@ -201,18 +239,22 @@ fn of_document(
     binding: &ToolBinding,
     source: &McpSource,
     located: &[Located<'_>],
+    manifest: &Manifest,
 ) -> Result<Plan, String> {
     let entries: Vec<_> = located.iter().filter(|one| one.endpoint == source.endpoint).collect();
     let used = Use::Document(Box::new(binding.clone()));
-    match entries.as_slice() {
-        [one] if source.sandbox_is_stated => Ok(one.plan(&binding.sandbox, Some(used))),
-        [one] => Ok(one.plan(&one.entry.sandbox, Some(used))),
-        [] => bare(binding, source, used),
-        [first, second, ..] => Err(format!(
-            "tool `{}`: `{}` is both `{}` and `{}` of `tools.mcp_servers`: give each an `endpoint` of its own",
-            binding.name, source.endpoint, first.entry.name, second.entry.name
-        )),
-    }
+    let plan = match entries.as_slice() {
+        [one] if source.sandbox_is_stated => one.plan(&binding.sandbox, Some(used)),
+        [one] => one.plan(&one.entry.sandbox, Some(used)),
+        [] => bare(binding, source, used)?,
+        [first, second, ..] => {
+            return Err(format!(
+                "tool `{}`: `{}` is both `{}` and `{}` of `tools.mcp_servers`: give each an `endpoint` of its own",
+                binding.name, source.endpoint, first.entry.name, second.entry.name
+            ));
+        }
+    };
+    if source.sandbox_is_stated { plan.held(binding, manifest) } else { Ok(plan) }
 }
 
 /// Returns a server that no entry is about: it gets no arguments, variables, headers or tokens.
@@ -238,6 +280,7 @@ fn bare(binding: &ToolBinding, source: &McpSource, used: Use) -> Result<Plan, St
         uses: vec![used],
         expose: Exposure::default(),
         reach,
+        within: None,
     })
 }
 
@@ -297,6 +340,32 @@ mod tests {
         assert_eq!((argv, env), (vec!["/bin/sh".to_owned()], Vec::new()));
         // An entry that nobody names is asked what it has.
         assert_eq!(facts(&plans[1]), ("a", "none", 0));
+    }
+
+    #[test]
+    fn a_server_of_the_web_is_held_to_the_sandbox_that_its_document_states() {
+        let within = |plan: &Plan| match plan.endpoint(Grants::default()) {
+            Endpoint::Http { within, .. } => within.is_some(),
+            Endpoint::Stdio { .. } => panic!("no address"),
+        };
+        let entry = "{far: {url: \"https://far.test/mcp\", internal_only: false}}";
+        for (servers, uri) in [
+            ("{}", "https://far.test/mcp"),
+            (entry, "https://far.test/mcp"),
+            // Of this machine, which the profile with a network leaves out.
+            ("{}", "http://127.0.0.1:9/mcp"),
+        ] {
+            let document = |more: &str| format!("{{ mcp_source: {{ uri: \"{uri}\" }}{more} }}");
+            let (plans, refused) = planned(servers, &document(""));
+            assert_eq!((within(&plans[0]), refused), (false, Vec::new()), "{uri}");
+            let (plans, refused) = planned(servers, &document(", sandbox_ref: none"));
+            assert!(plans.iter().all(|plan| plan.server == "far"), "{uri}");
+            assert!(refused[0].contains("`none` does not open its MCP server's"), "{refused:?}");
+            let (plans, refused) = planned(servers, &document(", sandbox_ref: network"));
+            let is_open = uri.contains("far");
+            assert_eq!(refused.is_empty(), is_open, "{refused:?}");
+            assert_eq!(plans.first().is_some_and(within), is_open, "{uri}");
+        }
     }
 
     #[test]

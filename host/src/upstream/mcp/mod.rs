@@ -35,6 +35,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clawhost_core::catalog::ToolDefinition;
+use clawhost_core::egress::EgressRules;
 use clawhost_core::error::CallError;
 use clawhost_core::exposed::{Exposed, Exposure, Kind};
 use clawhost_core::grants::Grants;
@@ -90,6 +91,8 @@ pub enum Endpoint {
         headers: Vec<(String, McpValue)>,
         /// Where the token that goes with them comes from.
         auth: Option<McpAuth>,
+        /// The network that it has to lie in as well, with all that its name leads to.
+        within: Option<Box<EgressRules>>,
     },
 }
 

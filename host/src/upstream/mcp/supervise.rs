@@ -194,7 +194,7 @@ impl Supervisor {
     }
 
     async fn web(&self) -> Result<Web, String> {
-        let Endpoint::Http { url, headers, auth } = &self.plan.endpoint else {
+        let Endpoint::Http { url, headers, auth, within } = &self.plan.endpoint else {
             return Err("it is no HTTP server".to_owned());
         };
         let headers = credentials::headers(headers, &self.parts.secrets).await?;
@@ -204,7 +204,8 @@ impl Supervisor {
             .map(|auth| Tokens::new(&self.plan.name, url, auth, client.clone(), secrets.clone()));
         let tokens = tokens.transpose()?.map(Arc::new);
         let secrets = (secrets, Granted::of(&self.plan));
-        Web::open(client, secrets, url, headers, tokens).map_err(|failure| failure.to_string())
+        Web::open(client, secrets, (url.as_str(), within.as_deref()), headers, tokens)
+            .map_err(|failure| failure.to_string())
     }
 
     /// Meets the server, and publishes its tools whenever they change. Returns why that ended.

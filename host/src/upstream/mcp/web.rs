@@ -63,15 +63,19 @@ pub(super) struct Web {
 }
 
 impl Web {
-    /// Returns the way to `url`.
+    /// Returns the way to `url`, as far as that lies within these rules as well.
     pub(super) fn open(
         client: HttpClient,
         (secrets, granted): (Secrets, Option<Granted>),
-        url: &str,
+        (url, within): (&str, Option<&EgressRules>),
         headers: HeaderMap,
         tokens: Option<Arc<Tokens>>,
     ) -> Result<Self, Failure> {
         let rules = egress::endpoint(url).map_err(|error| Failure::Gone(error.internal()))?;
+        let rules = match within {
+            Some(within) => rules.within(within),
+            None => rules,
+        };
         let (rules, url) = (Arc::new(rules), url.to_owned());
         let (version, session, lost) = (OnceLock::new(), OnceLock::new(), Notify::new());
         Ok(Self { client, granted, secrets, rules, url, headers, tokens, version, session, lost })

@@ -613,6 +613,7 @@ async fn a_server_is_called_with_a_token_that_is_renewed_and_never_widened() {
         url: format!("{}/mcp", server.url),
         headers: Vec::new(),
         auth: Some(host.auth.clone()),
+        within: None,
     };
     let plan = ServerPlan { name: "web".to_owned(), endpoint, expose: Exposure::default() };
     let parts = Parts { client: host.client.clone(), secrets: host.secrets.clone() };
@@ -645,7 +646,8 @@ async fn a_caller_hears_that_nobody_is_logged_in_and_no_more() {
     let server = server(&issuer.url, &Arc::default()).await;
     let host = Host::new(&issuer.url);
     let auth = Some(host.auth.clone());
-    let endpoint = Endpoint::Http { url: server.url.clone(), headers: Vec::new(), auth };
+    let endpoint =
+        Endpoint::Http { url: server.url.clone(), headers: Vec::new(), auth, within: None };
     let plan = ServerPlan { name: "web".to_owned(), endpoint, expose: Exposure::default() };
     let parts = Parts { client: host.client.clone(), secrets: host.secrets.clone() };
     let mcp = Server::start(plan, parts);

@@ -95,7 +95,7 @@ pub struct Settings {
 pub struct ToolSettings {
     /// The drop-in directory.
     pub directory: Option<PathBuf>,
-    /// Built-in tools that a dropped-in tool of the same name replaces.
+    /// Built-in tools that a dropped-in tool, or a document's of an MCP server, of the same name replaces.
     pub replace_builtins: BTreeSet<String>,
     /// Whose signature every component needs that is not built in; any or none where this is empty.
     pub signed_by: Vec<VerifyingKey>,

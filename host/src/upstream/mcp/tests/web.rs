@@ -109,7 +109,7 @@ fn start_at(url: &str) -> Server {
 
 fn start_as(url: &str, credential: McpValue) -> Server {
     let headers = vec![("Authorization".to_owned(), credential)];
-    let endpoint = Endpoint::Http { url: url.to_owned(), headers, auth: None };
+    let endpoint = Endpoint::Http { url: url.to_owned(), headers, auth: None, within: None };
     Server::start(
         ServerPlan { name: "web".to_owned(), endpoint, expose: Exposure::default() },
         parts(),
@@ -118,7 +118,7 @@ fn start_as(url: &str, credential: McpValue) -> Server {
 
 /// Starts one whose questions are passed on.
 fn start_asking(url: String) -> Server {
-    let endpoint = Endpoint::Http { url, headers: Vec::new(), auth: None };
+    let endpoint = Endpoint::Http { url, headers: Vec::new(), auth: None, within: None };
     let expose = Exposure { questions: true, ..Exposure::default() };
     Server::start(ServerPlan { name: "web".to_owned(), endpoint, expose }, parts())
 }
