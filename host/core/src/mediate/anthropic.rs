@@ -54,6 +54,10 @@ impl Dialect for Anthropic {
         calls.map(read).collect()
     }
 
+    fn is_cut(&self, answer: &Value) -> bool {
+        matches!(text(answer, "stop_reason"), "max_tokens" | "model_context_window_exceeded")
+    }
+
     fn append(
         &self,
         request: &mut Value,

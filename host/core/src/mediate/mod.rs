@@ -73,6 +73,9 @@ pub trait Dialect: Sync + std::fmt::Debug {
     /// as results need them.
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall>;
 
+    /// Says whether an answer ends where its room did, so that its last call may be a part of one.
+    fn is_cut(&self, answer: &Value) -> bool;
+
     /// Appends to a request what the model said, with its first `kept` calls, and their results by id.
     fn append(&self, request: &mut Value, answer: &Value, kept: usize, results: &[(String, Value)]);
 

@@ -99,7 +99,11 @@ impl Runner {
     }
 
     fn hear_at(&mut self, calls: &[(&str, Value)], text: &str, ms: u64) -> Result<Step, Failed> {
-        let step = self.turn.hear(answer(self.dialect, calls, text), ms)?;
+        self.hear_it(answer(self.dialect, calls, text), ms)
+    }
+
+    fn hear_it(&mut self, answer: Value, ms: u64) -> Result<Step, Failed> {
+        let step = self.turn.hear(answer, ms)?;
         if step != Step::Run {
             return Ok(step);
         }
@@ -244,6 +248,74 @@ fn what_looks_like_ours_is_refused_and_what_cannot_be_read_is_said() {
     let calls = OpenAi.calls(&mut said, 1);
     assert_eq!(calls[0].arguments, Ok(json!({})));
     assert!(calls[1].arguments.is_err());
+}
+
+#[test]
+fn arguments_that_are_an_object_are_taken_and_go_back_as_a_text_and_other_kinds_are_refused() {
+    let call = |written: Value| json!({ "id": "id0", "type": "function", "function": { "name": "svc_put", "arguments": written } });
+    let chat = |call: Value| json!({ "choices": [{ "message": { "role": "assistant", "tool_calls": [call] } }] });
+    let item = |kind: &str, more: Value| {
+        let mut item = json!({ "type": kind, "call_id": "id0", "name": "svc_put" });
+        item.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "output": [item] })
+    };
+    let custom =
+        json!({ "id": "id0", "type": "custom", "custom": { "name": "svc_put", "input": "x" } });
+    let written = json!({ "a": 1 });
+    let ran = |dialect: &'static dyn Dialect, answer: Value| {
+        let mut runner = Runner::new(dialect, &["svc.put"], Policy::default());
+        assert_eq!(runner.turn.hear(answer, 0).unwrap(), Step::Run);
+        let arguments = runner.turn.job().map(|job| job.arguments);
+        runner.turn.ran(json!({ "ok": true }), 1);
+        runner.turn.close();
+        let said = runner.messages().iter().find_map(|message| {
+            message
+                .pointer("/tool_calls/0/function/arguments")
+                .or_else(|| message.get("arguments"))
+                .cloned()
+        });
+        (arguments, said)
+    };
+    let text = |text: &str| Some(json!(text));
+    for (dialect, taken, missing) in [
+        (&OpenAi as &dyn Dialect, chat(call(written.clone())), chat(call(Value::Null))),
+        (
+            &Responses,
+            item("function_call", json!({ "arguments": written })),
+            item("function_call", json!({})),
+        ),
+    ] {
+        assert_eq!(ran(dialect, taken), (Some(written.clone()), text("{\"a\":1}")));
+        assert_eq!(ran(dialect, missing), (Some(json!({})), text("{}")));
+    }
+    for (dialect, wrong) in [
+        (&OpenAi as &dyn Dialect, chat(call(json!([1])))),
+        (&OpenAi, chat(call(json!(true)))),
+        (&OpenAi, chat(custom)),
+        (&Responses, item("function_call", json!({ "arguments": 7 }))),
+        (&Responses, item("custom_tool_call", json!({ "input": "x" }))),
+        (&Responses, item("computer_call", json!({}))),
+    ] {
+        assert_eq!(ran(dialect, wrong.clone()).0, None, "{wrong}");
+    }
+}
+
+#[test]
+fn the_last_call_of_an_answer_that_was_cut_is_not_made() {
+    for (dialect, place, why) in [
+        (&OpenAi as &dyn Dialect, "/choices/0/finish_reason", "length"),
+        (&Anthropic, "/stop_reason", "max_tokens"),
+        (&Responses, "/status", "incomplete"),
+    ] {
+        let mut runner = Runner::new(dialect, &["svc.put", "svc.cancel"], Policy::default());
+        let calls = [("svc_put", json!({ "a": 1 })), ("svc_cancel", json!({}))];
+        let mut cut = answer(dialect, &calls, "");
+        *cut.pointer_mut(place).unwrap() = why.into();
+        assert_eq!(runner.hear_it(cut, 0).unwrap(), Step::Ask);
+        assert_eq!(runner.ran, ["svc.put"]);
+        assert_eq!(runner.codes(), ["ok", "invalid_arguments"]);
+        assert!(Value::from(runner.messages()).to_string().contains("was cut"));
+    }
 }
 
 #[test]

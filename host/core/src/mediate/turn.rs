@@ -171,6 +171,9 @@ impl Turn {
         usage::add(&mut self.usage, at(&answer, "usage"));
         let mut calls = self.dialect.calls(&mut answer, self.rounds + 1);
         calls.iter_mut().for_each(|call| self.offers.prune(call));
+        if let Some(last) = calls.last_mut().filter(|_| self.dialect.is_cut(&answer)) {
+            last.arguments = Err(CUT.to_owned());
+        }
         if self.is_last && !calls.is_empty() {
             return Err(Failed("the model calls tools when there are none any more".to_owned()));
         }
@@ -347,5 +350,6 @@ impl Turn {
     }
 }
 
+const CUT: &str = "the answer was cut in this call: make it again, in a shorter answer";
 const LAST_WORDS: &str = "No more tools can be called in this turn. Answer now with what you have, and say \
 what is missing.";
