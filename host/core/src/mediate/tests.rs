@@ -401,6 +401,34 @@ fn a_model_that_goes_round_in_circles_loses_its_tools() {
 }
 
 #[test]
+fn a_call_that_fails_in_passing_and_is_made_again_is_no_loop() {
+    let [get, put] = [[("svc_get", json!({}))], [("svc_put", json!({}))]];
+    let mut runner = Runner::new(&OpenAi, &["svc.get", "svc.put"], bounded(100));
+    runner.hear(&get, "").unwrap();
+    runner.hear(&get, "").unwrap();
+    runner.result = refusal("http_503", Some(503), "later", None);
+    for _ in 0..4 {
+        runner.hear(&put, "").unwrap();
+    }
+    assert_eq!(runner.ran.len(), 5);
+    assert!(runner.turn.request().get("tools").is_some());
+}
+
+#[test]
+fn who_calls_tells_no_call_of_a_service_from_another() {
+    let calls = [("svc_put", json!({ "claw_id": "a", "n": 1 })), ("svc_put", json!({ "n": 1 }))];
+    for is_enveloped in [true, false] {
+        let offers = Offers::new(vec![Offer { is_enveloped, ..offer("svc.put") }], Vec::new());
+        let mut turn = Turn::new(&OpenAi, request(&OpenAi), offers, Policy::default());
+        turn.hear(answer(&OpenAi, &calls, ""), 0).unwrap();
+        let job = turn.job().unwrap();
+        assert_eq!(job.arguments, calls[0].1);
+        turn.ran(json!({ "ok": true }), 1);
+        assert_eq!(turn.job().is_none(), is_enveloped);
+    }
+}
+
+#[test]
 fn a_tool_that_ends_the_turn_is_last_and_its_success_ends_it() {
     for dialect in DIALECTS {
         let mut runner = Runner::new(dialect, &["svc.end", "svc.get"], Policy::default());

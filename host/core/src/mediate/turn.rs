@@ -222,7 +222,7 @@ impl Turn {
             return;
         };
         let arguments = call.arguments.clone().unwrap_or_default();
-        let signature = signature(&offer.tool, &arguments);
+        let signature = signature(&offer, &arguments);
         self.repeats.note(&signature, &offer, self.rounds + 1, &result);
         self.round.has_ended |= offer.is_terminal && at(&result, "ok") == true;
         self.note(&call, Some(&offer), result, &json!({ "latency_ms": latency_ms }));
@@ -309,7 +309,7 @@ impl Turn {
         let arguments = call.arguments.clone();
         let arguments =
             arguments.map_err(|why| told(refusal("invalid_arguments", None, &why, None)))?;
-        let signature = signature(&offer.tool, &arguments);
+        let signature = signature(offer, &arguments);
         match self.repeats.find(&offer.name, &signature, self.policy.repeat) {
             Some(found) => {
                 // What it came to counts again.
