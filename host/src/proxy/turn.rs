@@ -103,7 +103,7 @@ impl Proxy {
                 Step::Run => {}
             }
             let mut made = 0;
-            while let Some(job) = turn.job() {
+            while let Some(job) = turn.job(spent(begun))? {
                 made += 1;
                 *doing.lock() = format!("executing {}", job.tool);
                 let id = format!("{}.{}.{made}", asked.id, turn.rounds() + 1);
@@ -148,7 +148,7 @@ impl Proxy {
 
     /// Makes one call as the agent's own, and returns what the model is told of it.
     async fn call(&self, asked: &Asked, id: String, job: Job, bounds: TurnBounds) -> Value {
-        let patience = Duration::from_millis(bounds.timeout_per_tool_ms);
+        let patience = Duration::from_millis(job.timeout_ms);
         let (principal, trace) = (Principal(asked.agent.clone()), asked.trace);
         let is_enveloped = job.is_enveloped;
         let call = ToolCall {

@@ -107,7 +107,7 @@ impl Runner {
         if step != Step::Run {
             return Ok(step);
         }
-        while let Some(job) = self.turn.job() {
+        while let Some(job) = self.turn.job(ms)? {
             self.ran.push(job.tool);
             self.turn.ran(self.result.clone(), 1);
         }
@@ -265,7 +265,7 @@ fn arguments_that_are_an_object_are_taken_and_go_back_as_a_text_and_other_kinds_
     let ran = |dialect: &'static dyn Dialect, answer: Value| {
         let mut runner = Runner::new(dialect, &["svc.put"], Policy::default());
         assert_eq!(runner.turn.hear(answer, 0).unwrap(), Step::Run);
-        let arguments = runner.turn.job().map(|job| job.arguments);
+        let arguments = runner.turn.job(0).unwrap().map(|job| job.arguments);
         runner.turn.ran(json!({ "ok": true }), 1);
         runner.turn.close();
         let said = runner.messages().iter().find_map(|message| {
@@ -349,6 +349,36 @@ fn a_turn_without_rounds_or_time_ends_with_last_words_or_fails() {
 }
 
 #[test]
+fn calls_of_one_answer_for_which_there_is_no_time_left_are_refused() {
+    let calls = [1, 2, 3].map(|n| ("svc_get", json!({ "n": n })));
+    for dialect in DIALECTS {
+        let begun = |strict: bool| {
+            let policy = Policy { strict, ..Policy::default() };
+            let mut runner = Runner::new(dialect, &["svc.get"], policy);
+            assert_eq!(runner.turn.hear(answer(dialect, &calls, ""), 0).unwrap(), Step::Run);
+            assert_eq!(runner.turn.job(0).unwrap().unwrap().timeout_ms, 30_000);
+            runner.turn.ran(json!({ "ok": true }), 1);
+            runner
+        };
+        let mut runner = begun(false);
+        assert_eq!(runner.turn.job(108_000), Ok(None));
+        assert_eq!(runner.turn.close(), Step::Ask);
+        assert_eq!(runner.codes(), ["ok", "tool_budget_exhausted", "tool_budget_exhausted"]);
+        assert!(runner.messages().last().unwrap().to_string().contains("No more tools"));
+        assert!(begun(true).turn.job(108_000).is_err());
+        // The last one may have taken all of it.
+        let mut strict = begun(true);
+        for _ in 0..2 {
+            let job = strict.turn.job(107_000).unwrap().unwrap();
+            assert_eq!(job.timeout_ms, 1_000);
+            strict.turn.ran(json!({ "ok": true }), 1);
+        }
+        assert_eq!(strict.turn.job(108_000), Ok(None));
+        assert_eq!(strict.turn.close(), Step::Ask);
+    }
+}
+
+#[test]
 fn the_same_call_runs_once_whatever_the_order_of_its_keys() {
     let mut runner = Runner::new(&OpenAi, &["svc.get"], Policy::default());
     assert_eq!(runner.hear(&[("svc_get", json!("{\"a\":1,\"b\":[1,2]}"))], "").unwrap(), Step::Ask);
@@ -421,10 +451,10 @@ fn who_calls_tells_no_call_of_a_service_from_another() {
         let offers = Offers::new(vec![Offer { is_enveloped, ..offer("svc.put") }], Vec::new());
         let mut turn = Turn::new(&OpenAi, request(&OpenAi), offers, Policy::default());
         turn.hear(answer(&OpenAi, &calls, ""), 0).unwrap();
-        let job = turn.job().unwrap();
+        let job = turn.job(0).unwrap().unwrap();
         assert_eq!(job.arguments, calls[0].1);
         turn.ran(json!({ "ok": true }), 1);
-        assert_eq!(turn.job().is_none(), is_enveloped);
+        assert_eq!(turn.job(0).unwrap().is_none(), is_enveloped);
     }
 }
 
@@ -520,7 +550,7 @@ fn calls_of_one_id_have_results_of_their_own() {
         let said = answer(dialect, &calls, "").to_string().replace("id1", "id0");
         turn.hear(serde_json::from_str(&said).unwrap(), 0).unwrap();
         for number in [1, 2] {
-            let job = turn.job().unwrap();
+            let job = turn.job(0).unwrap().unwrap();
             assert_eq!(job.arguments["n"], number, "{}", dialect.name());
             turn.ran(json!({ "ok": true, "is": format!("result {number}") }), 0);
         }

@@ -15,7 +15,7 @@ use super::envelope::refusal;
 use super::offers::{Meant, Offer, Offers};
 use super::repeats::{Repeats, signature};
 use super::{Dialect, ModelCall, TurnBounds, at, items, set, usage};
-use crate::limits::{PROXY_ANSWER_CALLS_MAX, PROXY_SOFT_DEADLINE_PERMILLE};
+use crate::limits::PROXY_ANSWER_CALLS_MAX;
 
 /// What becomes of a call that was made before in its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,6 +81,8 @@ pub struct Job {
     pub arguments: Value,
     /// What [`Offer::is_enveloped`] says of the tool.
     pub is_enveloped: bool,
+    /// Its time, in milliseconds.
+    pub timeout_ms: u64,
 }
 
 /// One turn.
@@ -201,19 +203,29 @@ impl Turn {
         Ok(Step::Run)
     }
 
-    /// Returns the next call to carry out; its result belongs to [`Turn::ran`].
-    pub fn job(&mut self) -> Option<Job> {
+    /// Returns the next call to carry out, `spent_ms` after the turn began; its result belongs to [`Turn::ran`].
+    ///
+    /// # Errors
+    /// There is no time left for it, and the turn is to fail then.
+    pub fn job(&mut self, spent_ms: u64) -> Result<Option<Job>, Failed> {
         while let Some(call) = self.round.waiting.pop_front() {
+            if self.round.refused.is_none() {
+                self.round.refused = self.budget(spent_ms)?;
+                self.round.is_last = self.round.refused.is_some();
+            }
             match self.judge(&call) {
                 Ok((offer, arguments)) => {
                     let (tool, is_enveloped) = (offer.tool.clone(), offer.is_enveloped);
                     self.round.running = Some((call, offer));
-                    return Some(Job { tool, arguments, is_enveloped });
+                    let bounds = self.policy.bounds;
+                    let left_ms = bounds.soft_timeout_ms().saturating_sub(spent_ms);
+                    let timeout_ms = bounds.timeout_per_tool_ms.min(left_ms);
+                    return Ok(Some(Job { tool, arguments, is_enveloped, timeout_ms }));
                 }
                 Err((result, more)) => self.note(&call, None, result, &more),
             }
         }
-        None
+        Ok(None)
     }
 
     /// Takes the result of the call that [`Turn::job`] returned last, and how long it took.
@@ -254,8 +266,6 @@ impl Turn {
 
     /// Returns the refusal of calls for which there are no rounds, or no time, left.
     fn budget(&self, spent_ms: u64) -> Result<Option<Value>, Failed> {
-        let total_ms = self.policy.bounds.total_timeout_ms;
-        let soft_ms = total_ms.saturating_mul(PROXY_SOFT_DEADLINE_PERMILLE) / 1_000;
         let mut details = json!({
             "max_rounds": self.policy.bounds.max_rounds,
             "finalize_now": true,
@@ -263,7 +273,7 @@ impl Turn {
         });
         let why = if self.rounds >= self.policy.bounds.max_rounds {
             "this turn has no rounds of tool calls left"
-        } else if spent_ms >= soft_ms {
+        } else if spent_ms >= self.policy.bounds.soft_timeout_ms() {
             set(&mut details, "soft_deadline", true.into());
             set(&mut details, "data_may_be_stale", true.into());
             "this turn has no time left"
