@@ -464,7 +464,8 @@ async fn a_stream_is_kept_alive_until_the_answer_comes() {
 async fn who_goes_away_takes_the_model_and_the_tools_along() {
     let before = WAITS.1.load(Ordering::SeqCst);
     for is_streamed in [false, true] {
-        let script: &[(&str, &[(&str, Value)])] = &[("", &[("wait_long", json!({}))])];
+        let script: &[(&str, &[(&str, Value)])] =
+            &[("", &[("lookup", word("x")), ("wait_long", json!({}))])];
         let mut proxied = Proxied::open(says(OPENAI_PATH, script)).await;
         let token = format!("x-api-key: {}", proxied.token("ada"));
         let mut body = request(OPENAI_PATH, "hi");
@@ -474,11 +475,16 @@ async fn who_goes_away_takes_the_model_and_the_tools_along() {
         wait::until("the tool runs", || (WAITS.0.load(Ordering::SeqCst) > begun).then_some(()))
             .await;
         drop(stream);
-        let ended = || proxied.host.finished().first().map(|record| record["outcome"].clone());
-        let outcome = wait::until("the call ends", ended).await;
-        assert_eq!(outcome, "cancelled");
+        let is_cut = |record: &Value| record["outcome"] == "cancelled";
+        let ended = || proxied.host.finished().iter().any(is_cut).then_some(());
+        wait::until("the call ends", ended).await;
         proxied.stop().await;
-        assert_eq!(proxied.history("ada")[0]["error"], "canceled");
+        let turn = &proxied.history("ada")[0];
+        assert_eq!((&turn["error"], &turn["status_code"]), (&json!("canceled"), &json!(499)));
+        // What ran is told, and what was paid for it.
+        let calls = turn["tool_trace"][0]["tool_calls"].as_array().unwrap();
+        assert_eq!((calls.len(), &calls[0]["name"]), (1, &json!("lookup")));
+        assert_eq!(turn["usage"]["prompt_tokens"], 10);
     }
     assert!(WAITS.1.load(Ordering::SeqCst) >= before + 2);
 }

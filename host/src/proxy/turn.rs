@@ -21,6 +21,18 @@ use crate::gate::CallContext;
 use crate::host::{Principal, ToolCall};
 use crate::upstream::provider::{Answered, Forward};
 
+/// A turn on its way, and its record, which tells of its calls however the turn ends.
+struct Course {
+    turn: Turn,
+    record: Record,
+}
+
+impl Drop for Course {
+    fn drop(&mut self) {
+        self.record.trace(&self.turn);
+    }
+}
+
 /// What a call may take beyond its own clock: waiting for a place, or for a word of the operator.
 const CALL_SLACK: Duration = Duration::from_secs(1);
 
@@ -56,41 +68,42 @@ impl Proxy {
         self,
         asked: Asked,
         offers: Offers,
-        mut record: Record,
+        record: Record,
         doing: Doing,
     ) -> Result<Value, Refused> {
         let policy = self.policy(&asked);
         let mut request = asked.forward.body.clone().into_owned();
         mediate::weave(asked.dialect, &mut request, self.kept(&asked).await);
-        let mut turn = Turn::new(asked.dialect, request, offers, policy);
+        let turn = Turn::new(asked.dialect, request, offers, policy);
+        let mut course = Course { turn, record };
         let bounds = policy.bounds;
         let total = Duration::from_millis(bounds.total_timeout_ms);
         let begun = Instant::now();
-        let rounds = self.rounds(&asked, &mut turn, bounds, begun, (&mut record, &doing));
+        let rounds = self.rounds(&asked, &mut course, bounds, begun, &doing);
         let ended = timeout_at((begun + total).into(), rounds).await;
-        record.trace(&turn);
         let late = || Refused::new(StatusCode::BAD_GATEWAY, "the turn timed out");
         let ended = ended.unwrap_or_else(|_| Err(late()));
-        let done = ended.inspect_err(|refused| record.refuse(refused, asked.dialect))?;
+        let done = ended.inspect_err(|refused| course.record.refuse(refused, asked.dialect))?;
         let Done { answer, hidden, anchor } = done;
         if !hidden.is_empty() {
             self.keep(&asked, Kept { anchor, hidden }).await;
         }
-        self.made_of(&asked, record.provider(), &answer).await;
+        self.made_of(&asked, course.record.provider(), &answer).await;
         let mut answer = self.redacted(answer);
         asked.dialect.deliver(&asked.forward.body, &mut answer);
-        record.finish(&answer);
+        course.record.finish(&answer);
         Ok(answer)
     }
 
     async fn rounds(
         &self,
         asked: &Asked,
-        turn: &mut Turn,
+        course: &mut Course,
         bounds: TurnBounds,
         begun: Instant,
-        (record, doing): (&mut Record, &Doing),
+        doing: &Doing,
     ) -> Result<Done, Refused> {
+        let Course { turn, record } = course;
         loop {
             *doing.lock() = format!("managed tool round {} waiting on model", turn.rounds() + 1);
             let spent =

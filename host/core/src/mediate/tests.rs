@@ -193,6 +193,21 @@ fn calls_of_ours_are_carried_out_and_hidden_and_usage_is_summed() {
 }
 
 #[test]
+fn what_ran_is_told_before_its_round_has_ended_and_what_was_used_as_well() {
+    let mut runner = Runner::new(&OpenAi, &["svc.get"], Policy::default());
+    let calls = [("svc_get", json!({ "n": 1 })), ("svc_get", json!({ "n": 2 }))];
+    runner.hear(&[("svc_get", json!({}))], "").unwrap();
+    runner.turn.hear(answer(&OpenAi, &calls, ""), 0).unwrap();
+    runner.turn.job(0).unwrap().unwrap();
+    runner.turn.ran(json!({ "ok": true }), 7);
+    let trace = runner.turn.trace();
+    let told = &trace[1]["tool_calls"];
+    assert_eq!((trace.len(), told.as_array().unwrap().len()), (2, 1));
+    assert_eq!((&trace[1]["round"], &told[0]["latency_ms"]), (&json!(2), &json!(7)));
+    assert_eq!(runner.turn.usage()["prompt_tokens"], 20);
+}
+
+#[test]
 fn the_runners_own_calls_are_its_own() {
     for dialect in DIALECTS {
         let mut runner = Runner::new(dialect, &["svc.get"], Policy::default());

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::envelope::refusal;
 use super::offers::{Meant, Offer, Offers};
 use super::repeats::{Repeats, signature};
-use super::{Dialect, ModelCall, TurnBounds, at, items, set, usage};
+use super::{Dialect, ModelCall, TurnBounds, at, items, push, set, usage};
 use crate::limits::PROXY_ANSWER_CALLS_MAX;
 
 /// What becomes of a call that was made before in its turn.
@@ -116,7 +116,6 @@ struct Round {
     refused: Option<Value>,
     has_ended: bool,
     is_last: bool,
-    trace: Vec<Value>,
 }
 
 impl Turn {
@@ -155,7 +154,7 @@ impl Turn {
         self.rounds
     }
 
-    /// Returns what was called, with which result, in each round.
+    /// Returns what was called, with which result, in each round; of one that goes on, as far as it has come.
     pub fn trace(&self) -> &[Value] {
         &self.trace
     }
@@ -163,6 +162,11 @@ impl Turn {
     /// Returns what was done about the order of calls and the end of the turn.
     pub fn interventions(&self) -> &[&'static str] {
         &self.interventions
+    }
+
+    /// Returns what all answers used together.
+    pub const fn usage(&self) -> &Map<String, Value> {
+        &self.usage
     }
 
     /// Takes what the model answered, `spent_ms` after the turn began.
@@ -199,6 +203,11 @@ impl Turn {
         let is_last = spent.is_some();
         let refused = spent.or_else(|| self.out_of_order(&calls, is_mixed));
         let waiting = calls.into_iter().take(kept).collect();
+        self.trace.push(json!({
+            "round": self.rounds + 1,
+            "tool_calls": [],
+            "round_usage": at(&answer, "usage"),
+        }));
         self.round = Round { answer, kept, waiting, refused, is_last, ..Round::default() };
         Ok(Step::Run)
     }
@@ -244,11 +253,6 @@ impl Turn {
     pub fn close(&mut self) -> Step {
         let round = std::mem::take(&mut self.round);
         self.rounds += 1;
-        self.trace.push(json!({
-            "round": self.rounds,
-            "tool_calls": round.trace,
-            "round_usage": at(&round.answer, "usage"),
-        }));
         self.dialect.append(&mut self.request, &round.answer, round.kept, &round.results);
         self.hidden.1 = items(&self.request, self.dialect.messages()).len();
         if round.has_ended {
@@ -345,7 +349,9 @@ impl Turn {
         for (key, value) in more.as_object().into_iter().flatten() {
             set(&mut trace, key, value.clone());
         }
-        self.round.trace.push(trace);
+        if let Some(round) = self.trace.last_mut() {
+            push(round, "tool_calls", trace);
+        }
         self.round.results.push((call.id.clone(), result));
     }
 
