@@ -489,6 +489,36 @@ async fn who_goes_away_takes_the_model_and_the_tools_along() {
     assert!(WAITS.1.load(Ordering::SeqCst) >= before + 2);
 }
 
+/// Returns the message of an answer, as a client sends it back.
+fn spoken(path: &str, got: &Value) -> Value {
+    match path {
+        OPENAI_PATH => got["choices"][0]["message"].clone(),
+        RESPONSES_PATH => got["output"][0].clone(),
+        _ => json!({ "role": "assistant", "content": got["content"] }),
+    }
+}
+
+#[tokio::test]
+async fn what_was_hidden_comes_back_before_an_answer_that_held_a_secret() {
+    for path in ALL_PATHS {
+        let look: &[(&str, Value)] = &[("lookup", word("wasm"))];
+        let none: &[(&str, Value)] = &[];
+        let said = format!("It is {PROVIDER_KEY}.");
+        let script = [("", look), (said.as_str(), none), ("Bye.", none)];
+        let proxied = Proxied::open(says(path, &script)).await;
+        let (mut body, key) = (request(path, "What is it?"), messages(path));
+        body[key] = json!([{ "role": "user", "content": "What is it?" }]);
+        let got = proxied.post(path, &body.to_string()).await.json();
+        assert!(got.to_string().contains("[redacted"), "{got}");
+        let messages = body[key].as_array_mut().unwrap();
+        messages.push(spoken(path, &got));
+        messages.push(json!({ "role": "user", "content": "And now?" }));
+        proxied.post(path, &body.to_string()).await;
+        let asked = proxied.model.asked().pop().unwrap().body[key].to_string();
+        assert!(asked.contains("wasm"), "{asked}");
+    }
+}
+
 #[tokio::test]
 async fn what_was_hidden_comes_back_in_the_conversation_and_in_no_other() {
     for path in ALL_PATHS {
@@ -504,13 +534,8 @@ async fn what_was_hidden_comes_back_in_the_conversation_and_in_no_other() {
         let (mut body, key) = (request(path, "What is it?"), messages(path));
         body[key] = json!([{ "role": "user", "content": "What is it?" }]);
         let got = proxied.post(path, &body.to_string()).await.json();
-        let spoken = |got: &Value| match path {
-            OPENAI_PATH => got["choices"][0]["message"].clone(),
-            RESPONSES_PATH => got["output"][0].clone(),
-            _ => json!({ "role": "assistant", "content": got["content"] }),
-        };
         let messages = body[key].as_array_mut().unwrap();
-        messages.push(spoken(&got));
+        messages.push(spoken(path, &got));
         messages.push(match path {
             RESPONSES_PATH => json!({ "type": "function_call_output", "call_id": "call_1_0", "output": "mine" }),
             OPENAI_PATH => json!({ "role": "tool", "tool_call_id": "call_1_0", "content": "mine" }),
@@ -523,7 +548,7 @@ async fn what_was_hidden_comes_back_in_the_conversation_and_in_no_other() {
         assert!(before[1].to_string().contains("lookup") && before[3].to_string().contains("own"));
         // The next question has both hidden parts, each before what came of it.
         let messages = body[key].as_array_mut().unwrap();
-        messages.push(spoken(&got));
+        messages.push(spoken(path, &got));
         messages.push(json!({ "role": "user", "content": "And now?" }));
         proxied.post(path, &body.to_string()).await;
         let asked = proxied.model.asked().pop().unwrap().body[key].to_string();

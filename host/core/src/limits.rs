@@ -533,7 +533,7 @@ limits! {
     PROXY_KEEPALIVE_MS: u64 = 250;
     /// Turns of one conversation whose hidden messages are kept (the managed-tools table).
     PROXY_TURNS_KEPT_MAX: usize = 8;
-    /// Hidden messages of one turn that are kept, as JSON: a full turn of eight rounds has half of it.
+    /// Hidden messages of one turn that are kept, as JSON: a full turn of eight rounds has half of it. Of a longer one results are shortened.
     PROXY_TURN_BYTES_MAX: usize = 262_144;
     /// Hidden messages of all conversations of one agent, as JSON; the oldest make room.
     PROXY_TURNS_BYTES_MAX: usize = 16_777_216;

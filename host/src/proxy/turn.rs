@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use clawhost_core::limits::PROXY_TURN_BYTES_MAX;
 use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
 use futures_util::stream;
 use http::{Response, StatusCode};
@@ -84,13 +85,13 @@ impl Proxy {
         let late = || Refused::new(StatusCode::BAD_GATEWAY, "the turn timed out");
         let ended = ended.unwrap_or_else(|_| Err(late()));
         let done = ended.inspect_err(|refused| course.record.refuse(refused, asked.dialect))?;
-        let Done { answer, hidden, anchor } = done;
-        if !hidden.is_empty() {
-            self.keep(&asked, Kept { anchor, hidden }).await;
-        }
+        let Done { answer, hidden } = done;
         self.made_of(&asked, course.record.provider(), &answer).await;
         let mut answer = self.redacted(answer);
         asked.dialect.deliver(&asked.forward.body, &mut answer);
+        if !hidden.is_empty() {
+            self.keep(&asked, &answer, hidden).await;
+        }
         course.record.finish(&answer);
         Ok(answer)
     }
@@ -185,10 +186,13 @@ impl Proxy {
         })
     }
 
-    async fn keep(&self, asked: &Asked, turn: Kept) {
-        let hidden = self.redacted(turn.hidden.into());
-        let hidden = hidden.as_array().cloned().unwrap_or_default();
-        let turn = Kept { hidden, ..turn };
+    /// Keeps what the client has not seen of a turn, under what it got: that is what it sends back.
+    async fn keep(&self, asked: &Asked, answer: &Value, hidden: Vec<Value>) {
+        let anchor = asked.dialect.anchor(&asked.dialect.message(answer)).unwrap_or_default();
+        let hidden = self.redacted(hidden.into());
+        let mut hidden = hidden.as_array().cloned().unwrap_or_default();
+        mediate::fit(asked.dialect, &mut hidden, PROXY_TURN_BYTES_MAX);
+        let turn = Kept { anchor, hidden };
         if let Err(error) = self.0.continuity.keep(&asked.agent, &asked.conversation, turn).await {
             tracing::warn!("hidden messages of a turn cannot be kept: {error}");
         }

@@ -82,6 +82,13 @@ impl Dialect for Anthropic {
         push(request, "messages", json!({ "role": "user", "content": results }));
     }
 
+    fn results<'m>(&self, message: &'m mut Value) -> Vec<&'m mut Value> {
+        let blocks = message.get_mut("content").and_then(Value::as_array_mut);
+        let results =
+            blocks.into_iter().flatten().filter(|block| text(block, "type") == "tool_result");
+        results.filter_map(|block| block.get_mut("content")).collect()
+    }
+
     /// The tools stay in the request, as messages that mention tools need them; none may be called.
     fn without_tools(&self, request: &mut Value, instruction: &str) {
         set(request, "tool_choice", json!({ "type": "none" }));

@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 
 pub use self::anthropic::Anthropic;
 pub use self::bounds::TurnBounds;
-pub use self::continuity::{Kept, conversation, weave};
+pub use self::continuity::{Kept, conversation, fit, weave};
 pub use self::envelope::{of_error, of_reply, refusal};
 pub use self::named::{Named, made, named, spoken, write_out};
 pub use self::offers::{Offer, Offers};
@@ -78,6 +78,9 @@ pub trait Dialect: Sync + std::fmt::Debug {
 
     /// Appends to a request what the model said, with its first `kept` calls, and their results by id.
     fn append(&self, request: &mut Value, answer: &Value, kept: usize, results: &[(String, Value)]);
+
+    /// Returns the results that a message of [`Dialect::append`] holds.
+    fn results<'m>(&self, message: &'m mut Value) -> Vec<&'m mut Value>;
 
     /// Takes all tools away, and tells the model why.
     fn without_tools(&self, request: &mut Value, instruction: &str);

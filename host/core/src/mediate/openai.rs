@@ -84,6 +84,11 @@ impl Dialect for OpenAi {
         }
     }
 
+    fn results<'m>(&self, message: &'m mut Value) -> Vec<&'m mut Value> {
+        let is_result = text(message, "role") == "tool";
+        message.get_mut("content").filter(|_| is_result).into_iter().collect()
+    }
+
     fn without_tools(&self, request: &mut Value, instruction: &str) {
         remove(request, &["tools", "tool_choice", "parallel_tool_calls"]);
         push(request, "messages", json!({ "role": "user", "content": instruction }));

@@ -118,6 +118,12 @@ impl Dialect for Responses {
         }
     }
 
+    fn results<'m>(&self, item: &'m mut Value) -> Vec<&'m mut Value> {
+        let kinds = ["custom_tool_call_output", "function_call_output"];
+        let is_result = kinds.contains(&text(item, "type"));
+        item.get_mut("output").filter(|_| is_result).into_iter().collect()
+    }
+
     fn without_tools(&self, request: &mut Value, instruction: &str) {
         remove(request, &["tools", "tool_choice", "parallel_tool_calls", "max_tool_calls"]);
         push(request, "input", json!({ "role": "user", "content": instruction }));

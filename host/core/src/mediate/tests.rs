@@ -668,6 +668,42 @@ fn hidden_messages_come_back_before_what_they_led_to() {
 }
 
 #[test]
+fn of_a_long_turn_results_are_shortened_and_nothing_else() {
+    const BYTES: usize = 50_000;
+    for dialect in DIALECTS {
+        let mut runner = Runner::new(dialect, &["svc.put", "svc.get"], Policy::default());
+        let short = json!({ "ok": true, "status_code": 200, "data": { "id": 7 } });
+        runner.result = short.clone();
+        runner.hear(&[("svc_put", json!({ "n": 1 }))], "Let me see.").unwrap();
+        let long = "ä\"".repeat(5_000);
+        runner.result = json!({ "ok": true, "data": long });
+        let calls: Vec<_> = (0..17).map(|n| ("svc_get", json!({ "n": n }))).collect();
+        runner.hear(&calls, "").unwrap();
+        let mut whole = done(runner.hear(&[], "bye")).hidden;
+        let mut hidden = whole.clone();
+        fit(dialect, &mut hidden, usize::MAX);
+        assert_eq!(hidden, whole);
+        fit(dialect, &mut hidden, BYTES);
+        let bytes = Value::from(hidden.clone()).to_string().len();
+        assert!((BYTES - 1_000..=BYTES).contains(&bytes), "{bytes}");
+        // Takes the results out.
+        let results = |messages: &mut Vec<Value>| -> Vec<Value> {
+            let results = messages.iter_mut().flat_map(|message| dialect.results(message));
+            let texts = results.map(Value::take);
+            texts.map(|text| serde_json::from_str(text.as_str().unwrap()).unwrap()).collect()
+        };
+        let told = results(&mut hidden);
+        assert_eq!((told.len(), &told[0]), (18, &short));
+        let last = &told[17];
+        assert_eq!((&last["ok"], &last["truncated"]), (&json!(true), &json!(true)));
+        assert_eq!(last["original_bytes"], json!(long.len()));
+        assert!(long.starts_with(last["data"].as_str().unwrap()), "{last}");
+        results(&mut whole);
+        assert_eq!(hidden, whole);
+    }
+}
+
+#[test]
 fn streams_say_all_that_the_answer_says() {
     let mut said = answer(&OpenAi, &[("own", json!({ "a": 1 }))], "text");
     said["choices"][0]["message"]["reasoning_content"] = "why".into();

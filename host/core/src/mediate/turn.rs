@@ -63,8 +63,6 @@ pub struct Done {
     pub answer: Value,
     /// What the runner has not seen.
     pub hidden: Vec<Value>,
-    /// What tells the answer's message from others.
-    pub anchor: String,
 }
 
 /// The turn comes to nothing.
@@ -361,8 +359,7 @@ impl Turn {
         }
         let messages = items(&self.request, self.dialect.messages());
         let hidden = messages.get(self.hidden.0..self.hidden.1).unwrap_or_default().to_vec();
-        let anchor = self.dialect.anchor(&self.dialect.message(&answer)).unwrap_or_default();
-        Done { answer, hidden, anchor }
+        Done { answer, hidden }
     }
 }
 
