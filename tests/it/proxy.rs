@@ -160,7 +160,13 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
         ": comment\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":2}}\n\n".to_owned(),
         "data: [DONE]\n\n".to_owned(),
     ];
-    let says = vec![Say::Events(events.clone()), Say::Cut(events[..1].to_vec())];
+    let error = "data: {\"error\":{\"message\":\"overloaded\"}}\n\n".to_owned();
+    let says = vec![
+        Say::Events(events.clone()),
+        Say::Cut(vec![events[0].clone(), "data: {\"cho".to_owned()]),
+        Say::Events(vec![events[0].clone(), error.clone()]),
+        Say::Events(events[..1].to_vec()),
+    ];
     let mut proxied = Proxied::new(NOTHING, says).await;
     let body = streamed(request(OPENAI_PATH, "hi")).to_string();
     let got = proxied.post(OPENAI_PATH, &body).await;
@@ -168,10 +174,20 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
     assert_eq!(proxied.host.host().providers().usage().tokens_today, 52);
     let cut = proxied.post(OPENAI_PATH, &body).await;
     let rest = cut.body.strip_prefix(events[0].as_str()).unwrap();
+    assert!(rest.starts_with("\n\ndata: {\"error\":"), "{rest}");
     assert!(rest.contains("broke off") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
+    // What the provider ends with passes, whatever it is.
+    assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, format!("{}{error}", events[0]));
+    assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, events[0]);
     proxied.stop().await;
     let history = proxied.history("ada");
-    assert_eq!((&history[0]["status"], &history[1]["status"]), (&json!("ok"), &json!("error")));
+    assert_eq!((&history[0]["status"], &history[0]["status_code"]), (&json!("ok"), &json!(200)));
+    assert_eq!(history[0]["usage"]["prompt_tokens"], 50);
+    for (turn, why) in history[1..].iter().zip(["broke off", "overloaded", "broke off"]) {
+        assert_eq!((&turn["status"], &turn["status_code"]), (&json!("error"), &json!(502)));
+        assert!(turn["error"]["error"]["message"].as_str().unwrap().contains(why), "{turn}");
+        assert!(turn["response"]["sse"].as_str().unwrap().starts_with(&events[0]), "{turn}");
+    }
     assert_eq!(history[0]["path"], "/v1/chat/completions");
     assert_eq!(history[0]["response"]["sse"], events.concat());
 }
