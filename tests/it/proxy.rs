@@ -281,6 +281,15 @@ async fn what_providers_fail_with_is_the_next_ones_turn_and_then_the_clients() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_an_error_is_one_for_the_client_too() {
+    let error = json!({ "choices": [], "error": { "message": "rate limited", "code": 429 } });
+    let proxied = Proxied::open(vec![Say::Json(error)]).await;
+    let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+    let told = (got.status, got.json()["error"]["message"].clone());
+    assert_eq!(told, (502, json!("rate limited")));
+}
+
+#[tokio::test]
 async fn how_long_the_last_provider_wants_to_be_left_alone_is_said_to_the_client() {
     // At once is a word as well.
     for (rules, status, wait) in

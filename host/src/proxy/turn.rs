@@ -153,9 +153,11 @@ impl Proxy {
             return Err(Refused::internal());
         };
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        if status.is_success() {
-            return Ok(body);
-        }
+        let status = match status.is_success() {
+            true if asked.dialect.is_error(&body) => StatusCode::BAD_GATEWAY,
+            true => return Ok(body),
+            false => status,
+        };
         let body = Some(self.redacted(body)).filter(Value::is_object);
         Err(Refused { body, ..Refused::new(status, "the provider refuses the request") })
     }

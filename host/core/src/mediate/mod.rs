@@ -69,8 +69,13 @@ pub trait Dialect: Sync + std::fmt::Debug {
     /// Puts `offers` behind the runner's own tools, and asks for the answer in one piece.
     fn inject(&self, request: &mut Value, offers: &Offers);
 
+    /// Says whether an answer is none, but an error.
+    fn is_error(&self, _answer: &Value) -> bool {
+        false
+    }
+
     /// Returns the calls that an answer makes, in order. Ids that are missing, or there twice, are put in,
-    /// as results need them.
+    /// as results need them; a second answer beside the first is taken out.
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall>;
 
     /// Says whether an answer ends where its room did, so that its last call may be a part of one.

@@ -46,7 +46,15 @@ impl Dialect for OpenAi {
         }
     }
 
+    fn is_error(&self, answer: &Value) -> bool {
+        items(answer, "choices").is_empty() && !at(answer, "error").is_null()
+    }
+
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {
+        // Nobody asked for more, and what they call of ours is nobody's.
+        if let Some(choices) = answer.get_mut("choices").and_then(Value::as_array_mut) {
+            choices.truncate(1);
+        }
         let calls = answer.pointer_mut("/choices/0/message/tool_calls");
         let calls = calls.and_then(Value::as_array_mut).into_iter().flatten().enumerate();
         let mut known = BTreeSet::new();

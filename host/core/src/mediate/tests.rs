@@ -221,6 +221,23 @@ fn the_runners_own_calls_are_its_own() {
 }
 
 #[test]
+fn of_an_answer_with_several_courses_the_first_counts_and_one_with_none_may_be_an_error() {
+    let mut said = answer(&OpenAi, &[], "final");
+    let other = answer(&OpenAi, &[("svc_get", json!({}))], "")["choices"][0].clone();
+    push(&mut said, "choices", other);
+    let mut runner = Runner::new(&OpenAi, &["svc.get"], Policy::default());
+    let done = done(runner.hear_it(said, 0));
+    assert_eq!(done.answer, answer(&OpenAi, &[], "final"));
+    for (answer, is_error) in [
+        (json!({ "choices": [], "error": { "message": "m" } }), true),
+        (json!({ "choices": [], "error": null }), false),
+        (json!({ "choices": [{}], "error": { "message": "m" } }), false),
+    ] {
+        assert_eq!(OpenAi.is_error(&answer), is_error, "{answer}");
+    }
+}
+
+#[test]
 fn ours_before_the_runners_run_and_the_rest_is_asked_for_again() {
     for dialect in DIALECTS {
         let mut runner = Runner::new(dialect, &["svc.get"], Policy::default());
