@@ -56,6 +56,7 @@ mod memory;
 mod narrowing;
 mod network_policy;
 mod oauth;
+mod pictures;
 mod plans;
 mod pods;
 mod policy;

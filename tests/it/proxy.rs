@@ -180,6 +180,7 @@ async fn only_an_agents_token_opens_the_proxy_and_none_goes_further() {
     assert_eq!(got.status, 200, "{got:?}");
     let head = &proxied.model.asked()[0].head;
     assert!(head.contains(&format!("authorization: bearer {PROVIDER_KEY}")), "{head}");
+    assert!(head.contains("accept-encoding: identity\r\n"), "{head}");
     assert!(!head.contains("x-api-key") && !head.contains(&proxied.token("bob").to_lowercase()));
     let models = proxied.send("/v1/models", &[&key], "").await.json();
     let ids: Vec<&str> =
@@ -222,6 +223,13 @@ async fn what_providers_fail_with_is_the_next_ones_turn_and_then_the_clients() {
         (
             NOTHING,
             vec![Say::Bytes(b"HTTP/1.1 200 -\r\ncontent-length: 2\r\n\r\n{]"), good()],
+            200,
+            2,
+        ),
+        // Packed, nobody sees what is in it.
+        (
+            NOTHING,
+            vec![Say::Bytes(b"HTTP/1.1 200 -\r\ncontent-encoding: gzip\r\ncontent-length: 14\r\n\r\n{\"choices\":[]}"), good()],
             200,
             2,
         ),
@@ -363,7 +371,10 @@ async fn a_turn_is_the_agents_own_on_the_one_path_and_records_say_which() {
     assert_eq!(traced, [true, true, false]);
     let record = &proxied.host.finished()[0];
     assert_eq!((&record["principal"], &record["tool"]), (&json!("ada"), &json!("lookup")));
-    let turn = proxied.history("ada")[0]["turn"].as_str().unwrap().to_owned();
+    let history = &proxied.history("ada")[0];
+    // Tools she has, and nothing was compiled for her.
+    assert_eq!((&history["manifest_present"], &history["tools_count"]), (&json!(false), &json!(2)));
+    let turn = history["turn"].as_str().unwrap().to_owned();
     assert_eq!(record["request"], format!("{turn}.1.1"), "{record}");
     proxied.host.check_audit();
 }
@@ -383,12 +394,16 @@ async fn what_policy_denies_is_neither_offered_nor_called() {
 
 #[tokio::test]
 async fn a_turn_ends_in_its_time_and_its_rounds() {
-    let policy = bounded(TurnBounds { timeout_per_tool_ms: 50, ..TurnBounds::default() });
+    let bounds = TurnBounds { max_rounds: 1, timeout_per_tool_ms: 50, ..TurnBounds::default() };
     let options = |policy| ProxyOptions { policy, ..ProxyOptions::default() };
-    let script: &[(&str, &[(&str, Value)])] = &[("", &[("wait_long", json!({}))]), ("Late.", &[])];
-    let proxied = Proxied::with(ALL, says(OPENAI_PATH, script), "", options(policy)).await;
+    let wait: &[(&str, Value)] = &[("wait_long", json!({}))];
+    let script = [("", wait), ("", wait), ("", wait)];
+    let proxied =
+        Proxied::with(ALL, says(OPENAI_PATH, &script), "", options(bounded(bounds))).await;
     let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
-    assert_eq!(got.json()["choices"][0]["message"]["content"], "Late.");
+    // It may have done something before: no library is to make all of it once more.
+    assert_eq!(got.status, 502, "{got:?}");
+    assert!(got.head.contains("x-should-retry: false"), "{got:?}");
     let result = proxied.model.asked()[1].body["messages"][2].to_string();
     assert!(result.contains("\\\"code\\\":\\\"timeout\\\"") && result.contains("504"), "{result}");
 
@@ -400,6 +415,7 @@ async fn a_turn_ends_in_its_time_and_its_rounds() {
         let proxied = Proxied::with(ALL, says(OPENAI_PATH, &script), "", options(policy)).await;
         let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
         assert_eq!(got.status, status, "{got:?}");
+        assert!(!got.head.contains("x-should-retry"), "{got:?}");
         assert!(proxied.model.asked()[2].body.get("tools").is_none());
         assert_eq!(proxied.host.finished().len(), 1);
     }
@@ -842,6 +858,8 @@ async fn tools_of_a_compiled_context_are_their_agents_and_one_can_end_the_turn()
         );
         assert!(refused.contains("the budget of `bob` is used up: `max_requests`"), "{refused}");
     });
+    let history = std::fs::read_to_string(cli.state().join("proxy/ada/history.jsonl")).unwrap();
+    assert!(history.contains("\"manifest_present\":true"), "{history}");
     let tools = |number: usize| model.asked()[number].body["tools"].to_string();
     assert!(tools(0).contains("mail_send") && !tools(1).contains("mail_send"), "{}", tools(1));
     let asked = service.asked();

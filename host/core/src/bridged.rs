@@ -97,8 +97,11 @@ pub fn cleaned(raw: &ToolDefinition, name: &str) -> Result<ToolDefinition, Strin
     definition.title = raw.title.as_deref().map(shown).filter(|title| !title.trim().is_empty());
     definition.description = shown(&raw.description);
     if definition.description.trim().is_empty() {
-        let title = definition.title.as_deref().unwrap_or(name);
-        definition.description = format!("{title} (nothing describes it)");
+        // Without its name, which is another one for each of its readers.
+        definition.description = match &definition.title {
+            Some(title) => format!("{title} (nothing describes it)"),
+            None => "Nothing describes this tool.".to_owned(),
+        };
     }
     let schemas =
         std::iter::once(&mut definition.input_schema).chain(&mut definition.output_schema);
@@ -331,9 +334,11 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_and_what_is_too_much_is_refused() {
         let object = || json!({"type": "object"});
-        assert!(
-            cleaned(&definition("", object()), "s__t").unwrap().description.starts_with("s__t")
-        );
+        let mut undescribed = definition("", object());
+        let said = |raw: &ToolDefinition| cleaned(raw, "s__t").unwrap().description;
+        assert_eq!(said(&undescribed), "Nothing describes this tool.");
+        undescribed.title = Some("Search".to_owned());
+        assert_eq!(said(&undescribed), "Search (nothing describes it)");
         assert!(cleaned(&definition(&"x".repeat(1 << 20), object()), "s__t").is_err());
         assert!(cleaned(&definition("d", Value::Null), "s__t").is_err());
         let remote = json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1/"}}});

@@ -133,7 +133,7 @@ limits! {
     JSON_DEPTH_MAX: usize = 128;
     /// Parts of JSON that is read, of 64 bytes of memory each: every value is one, and an object with entries ten more. The longest message may hold nothing but numbers.
     JSON_NODES_MAX: usize = 2_097_152;
-    /// One line on stdio, and one HTTP request body.
+    /// One line on stdio, and one HTTP request body; of those for completions, some are longer.
     MESSAGE_BYTES_MAX: usize = 4_194_304;
     /// Requests of one connection that may run at the same time.
     CONNECTION_REQUESTS_MAX: usize = 256;
@@ -527,6 +527,11 @@ limits! {
     PROXY_NEAREST_MAX: usize = 5;
     /// A value of an answer that is said again with each event of its stream: an id, a date, a model's name.
     PROXY_EVENT_VALUE_BYTES_MAX: usize = 256;
+    /// One request for a completion that says its length beforehand, with pictures and documents in it: what providers take.
+    PROXY_REQUEST_BYTES_MAX: usize = 33_554_432;
+    /// Those longer than any other message may be that one agent may have under way: each takes some five times its length
+    /// of memory, as it came, as it was read and as it is sent.
+    PROXY_LARGE_REQUESTS_MAX: usize = 4;
     /// The most that one answer without tools of ours may take through the proxy: what the clients' own libraries wait.
     PROXY_PASS_MS: u64 = 600_000;
     /// A line of a stream that passes, which waits for its end: a longer one passes in parts.

@@ -69,6 +69,8 @@ pub struct ToolReply {
     pub internal: Option<String>,
     /// The size before it was cut, in bytes of serialised JSON; absent where nothing was cut.
     pub cut_from_bytes: Option<usize>,
+    /// The same of what it says alone: of the structured value as JSON, else of its texts.
+    pub said_bytes: Option<usize>,
 }
 
 /// Returns about how long `value` is as text, in bytes, without writing it.

@@ -33,13 +33,13 @@ pub(crate) fn twice_escaped(text: &str, bytes_max: usize) -> &str {
 /// A result that is one structured value is shown as text, its longest strings shortened where it
 /// does not fit. Of any other result what does not fit is replaced from the end: text is cut and
 /// says its true size, other blocks and the structured value are left out. `cut_from_bytes` then
-/// holds the true size.
+/// holds the true size, and `said_bytes` that of what it says, once.
 pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
-    let Sizes { all: size, shown } = sizes_of(&reply);
+    let Sizes { all: size, shown, said } = sizes_of(&reply);
     if size <= bytes_max {
         return reply;
     }
-    reply.cut_from_bytes = Some(size);
+    (reply.cut_from_bytes, reply.said_bytes) = (Some(size), Some(said));
     // Said of what is cut.
     reply.extras.clear();
     reply.meta.clear();
@@ -90,6 +90,8 @@ struct Sizes {
     all: usize,
     /// The structured value, where it is shown as text: JSON within JSON.
     shown: usize,
+    /// What it says, without JSON around it and without a copy.
+    said: usize,
 }
 
 fn sizes_of(reply: &ToolReply) -> Sizes {
@@ -99,7 +101,20 @@ fn sizes_of(reply: &ToolReply) -> Sizes {
     let shown = if reply.content.is_empty() { escaped_len(&structured) } else { 0 };
     let more = reply.extras.values().chain([&reply.meta]).map(size_of_object);
     let all = FRAME_BYTES + blocks + structured.len() + shown + more.sum::<usize>();
-    Sizes { all, shown }
+    let said = match &reply.structured {
+        Some(_) => structured.len(),
+        None => reply.content.iter().map(said_by).sum(),
+    };
+    Sizes { all, shown, said }
+}
+
+fn said_by(block: &Content) -> usize {
+    match block {
+        Content::Text(text) | Content::Resource { body: ResourceBody::Text(text), .. } => {
+            text.len()
+        }
+        other => size_of_block(other),
+    }
 }
 
 fn size_of_block(block: &Content) -> usize {

@@ -134,8 +134,14 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Begins the record of a turn that has so many tools of ours.
-    pub(super) fn open(history: Option<&History>, asked: &Asked, tools: usize) -> Self {
+    /// Begins the record of a turn that has so many tools of ours, of an agent for whom something `is_compiled` or
+    /// nothing.
+    pub(super) fn open(
+        history: Option<&History>,
+        asked: &Asked,
+        tools: usize,
+        is_compiled: bool,
+    ) -> Self {
         let body = &asked.forward.body;
         let entry = json!({
             "version": 1,
@@ -144,7 +150,7 @@ impl Record {
             "path": asked.forward.api.path(),
             "requested_model": truncate::text(asked.forward.model(), MODEL_BYTES_MAX),
             "stream": asked.streams(),
-            "manifest_present": tools > 0,
+            "manifest_present": is_compiled,
             "tools_count": tools,
             // What nobody changes is what became of it.
             "status": "error",

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::catalog::{Origin, Tool};
-use clawhost_core::limits::PROXY_TRACESTATE_BYTES_MAX;
+use clawhost_core::limits::{PROXY_TRACESTATE_BYTES_MAX, SCREENED_AT_ONCE_BYTES_MAX};
 use clawhost_core::mediate::{self, Anthropic, Dialect, Offer, Offers, OpenAi, Policy, Responses};
 use clawhost_core::{digest, json};
 use http::request::Parts;
@@ -36,6 +36,7 @@ use self::history::{History, Record};
 use self::refused::Refused;
 use crate::continuity::Continuity;
 use crate::host::{Host, Principal};
+use crate::offload;
 use crate::random;
 use crate::telemetry::{TRACEPARENT, TraceParent};
 use crate::upstream::provider::{Api, Forward};
@@ -169,7 +170,7 @@ impl Proxy {
         {
             return Err(Refused::new(StatusCode::BAD_REQUEST, why));
         }
-        let mut record = Record::open(self.0.history.as_ref(), &asked, offers.iter().count());
+        let mut record = self.record(&asked, offers.iter().count());
         if let Err(error) = self.0.host.providers().admit(agent).await {
             let refused = Refused::from(error);
             record.refuse(&refused, asked.dialect);
@@ -191,8 +192,14 @@ impl Proxy {
             asked.dialect.inject(&mut body, offers);
             asked.forward.body = Cow::Owned(body);
         }
-        let record = Record::open(None, &asked, 0);
+        let record = Record::open(None, &asked, 0, false);
         self.pass(asked, record).await
+    }
+
+    /// Begins the record of a turn that has so many tools of ours.
+    fn record(&self, asked: &Asked, tools: usize) -> Record {
+        let is_compiled = self.0.host.manifest().agents.contains_key(&asked.agent);
+        Record::open(self.0.history.as_ref(), asked, tools, is_compiled)
     }
 
     /// Returns the tools that the agent may call, beside those of its runner.
@@ -225,7 +232,9 @@ const PATHS: &str = "there is POST /v1/chat/completions, POST /v1/responses, POS
 /// Reads a request, as far as it is not its provider's to judge.
 fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Refused> {
     let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
-    let body = json::parse(&bytes).map_err(|error| bad(error.to_string()))?;
+    let is_long = bytes.len() > SCREENED_AT_ONCE_BYTES_MAX;
+    let body = offload::blocking(is_long, || json::parse(&bytes));
+    let body = body.map_err(|error| bad(error.to_string()))?;
     let dialect = dialect(&api);
     let is_said = match body.get(dialect.messages()) {
         Some(Value::Array(_)) => true,
@@ -302,6 +311,7 @@ fn offer(tool: &Tool) -> Offer {
     Offer {
         tool: tool.canonical().into_owned(),
         name: String::new(),
+        known_as: vec![tool.definition.name.clone(), tool.ckp_name.clone()],
         description: tool.definition.description.clone(),
         schema: tool.definition.input_schema.clone(),
         service,

@@ -2,11 +2,14 @@
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::mediate::{Dialect, Failed};
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
 use super::Body;
 use super::answer::json_answer;
+
+/// What the libraries of both protocols look at before they ask again by themselves.
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// A request that has no completion.
 #[derive(Debug)]
@@ -18,11 +21,14 @@ pub(super) struct Refused {
     /// What the provider said, in the protocol's own words.
     pub(super) body: Option<Value>,
     pub(super) retry_after_ms: Option<u64>,
+    /// A call was made that would be made once more.
+    pub(super) is_final: bool,
 }
 
 impl Refused {
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), code: None, body: None, retry_after_ms: None }
+        let (text, is_final) = (text.into(), false);
+        Self { status, text, code: None, body: None, retry_after_ms: None, is_final }
     }
 
     /// Returns what a defect of the host is answered with.
@@ -47,6 +53,9 @@ impl Refused {
         if let Some(ms) = self.retry_after_ms {
             let seconds = HeaderValue::from(ms.div_ceil(1_000));
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        if self.is_final {
+            response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
         }
         response
     }

@@ -13,7 +13,6 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-use super::history::Record;
 use super::refused::Refused;
 use super::{Asked, Body, PATHS, Proxy};
 use crate::upstream::provider::{Api, Forward, Stored};
@@ -36,7 +35,7 @@ impl Proxy {
         let none = || Refused::new(StatusCode::NOT_FOUND, "this agent has no response of that id");
         let asked = asked(agent, provider.ok_or_else(none)?, parts)?;
         self.0.host.providers().admit(agent).await?;
-        let record = Record::open(self.0.history.as_ref(), &asked, 0);
+        let record = self.record(&asked, 0);
         self.pass(asked, record).await
     }
 

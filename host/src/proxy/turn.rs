@@ -84,6 +84,8 @@ impl Proxy {
         let ended = timeout_at((begun + total).into(), rounds).await;
         let late = || Refused::new(StatusCode::BAD_GATEWAY, "the turn timed out");
         let ended = ended.unwrap_or_else(|_| Err(late()));
+        let has_acted = course.turn.has_acted();
+        let ended = ended.map_err(|refused| Refused { is_final: has_acted, ..refused });
         let done = ended.inspect_err(|refused| course.record.refuse(refused, asked.dialect))?;
         let Done { answer, hidden } = done;
         self.made_of(&asked, course.record.provider(), &answer).await;

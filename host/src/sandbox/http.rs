@@ -18,9 +18,9 @@ use clawhost_core::egress::{EgressDenied, EgressRules, Reason, is_forbidden_head
 use clawhost_core::limits::{EGRESS_ORIGINS_MAX, EGRESS_REQUESTS_MAX, EGRESS_VIOLATIONS_MAX};
 use clawhost_core::redact::Redactor;
 use clawhost_core::violation::Violation;
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, IF_RANGE, RANGE, TRANSFER_ENCODING};
+use http::header::{ACCEPT_ENCODING, IF_RANGE, RANGE};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
@@ -33,7 +33,7 @@ use super::masked;
 use super::secrets::CallSecrets;
 use crate::recording::Tape;
 use crate::secrets::SecretError;
-use crate::upstream::http::{CheckedRequest, HttpClient, RequestLimits, UpstreamError};
+use crate::upstream::http::{CheckedRequest, HttpClient, RequestLimits, UpstreamError, is_plain};
 
 /// Bytes of a request's body that are taken out of a guest at once.
 const BODY_CHUNK_BYTES_MAX: usize = 65_536;
@@ -239,17 +239,6 @@ fn drained(mut body: WasiBody) -> Box<dyn Future<Output = Result<(), Error>> + S
         while body.frame().await.is_some() {}
         Ok(())
     })
-}
-
-/// Says whether a body comes as it is: in no coding that would hide a secret from the mask.
-fn is_plain(headers: &HeaderMap) -> bool {
-    let only = |name, plain: &str| {
-        headers.get_all(name).iter().all(|value| {
-            let mut codings = value.to_str().unwrap_or("unreadable").split(',').map(str::trim);
-            codings.all(|it| it.is_empty() || it.eq_ignore_ascii_case(plain))
-        })
-    };
-    only(CONTENT_ENCODING, "identity") && only(TRANSFER_ENCODING, "chunked")
 }
 
 /// An answer in which a secret could not be masked.

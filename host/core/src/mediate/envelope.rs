@@ -40,12 +40,12 @@ pub fn of_reply(reply: &ToolReply, is_enveloped: bool, bytes_max: usize) -> Valu
     }
     let said = said(reply);
     if reply.is_error {
-        let (text, bytes) = cut(&said, reply, bytes_max);
+        let (text, bytes) = cut(&said, reply.said_bytes, bytes_max);
         let details = reply.error_kind.map(|kind| json!({ "kind": kind }));
         let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
         return marked(refusal("tool_error", None, &text, details), bytes);
     }
-    let (data, bytes) = cut(&said, reply, bytes_max);
+    let (data, bytes) = cut(&said, reply.said_bytes, bytes_max);
     marked(json!({ "ok": true, "data": data }), bytes)
 }
 
@@ -55,15 +55,19 @@ fn cut_envelope(reply: &ToolReply, bytes_max: usize) -> Option<Value> {
     let mut own = reply.structured.clone().or_else(|| shortened(reply))?;
     let key = ["data", "error"].into_iter().find(|key| own.get(key).is_some())?;
     super::set(&mut own, "ok", (!reply.is_error).into());
-    if own.to_string().len() <= bytes_max {
+    let size = own.to_string().len();
+    // Its size is stated without that of the envelope.
+    let around = size.saturating_sub(content_len(own.get(key)?));
+    let before = reply.said_bytes.map(|bytes| bytes.saturating_sub(around));
+    if size <= bytes_max {
         let is_marked = own.get("truncated").is_some();
-        return Some(marked(own, reply.cut_from_bytes.filter(|_| !is_marked)));
+        return Some(marked(own, before.filter(|_| !is_marked)));
     }
     let said = own.get_mut(key).map(Value::take)?;
     let room = bytes_max.checked_sub(own.to_string().len())?;
     let stated = own.get("original_bytes").and_then(Value::as_u64);
     let stated = stated.and_then(|bytes| usize::try_from(bytes).ok());
-    let (said, bytes) = cut(&said, reply, room);
+    let (said, bytes) = cut(&said, before, room);
     let is_data = key == "data";
     let said = if is_data { said } else { json!({ "code": "tool_error", "message": said }) };
     super::set(&mut own, key, said);
@@ -105,14 +109,20 @@ fn block(block: &Content) -> String {
     }
 }
 
-/// Cuts a value, and returns how long the whole was where it was cut, here or before.
-fn cut(said: &Value, reply: &ToolReply, bytes_max: usize) -> (Value, Option<usize>) {
+/// Returns what a value takes as JSON, a text without its quotes.
+fn content_len(said: &Value) -> usize {
+    let quotes = if said.is_string() { 2 } else { 0 };
+    said.to_string().len() - quotes
+}
+
+/// Cuts a value, and returns how long the whole was where it was cut, here or `before`.
+fn cut(said: &Value, before: Option<usize>, bytes_max: usize) -> (Value, Option<usize>) {
     let json = said.to_string();
     if json.len() <= bytes_max {
-        return (said.clone(), reply.cut_from_bytes);
+        return (said.clone(), before);
     }
     let text = said.as_str().unwrap_or(&json);
-    let whole = reply.cut_from_bytes.unwrap_or(text.len());
+    let whole = before.unwrap_or(text.len());
     (truncate::escaped(text, bytes_max).into(), Some(whole))
 }
 

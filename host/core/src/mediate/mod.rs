@@ -188,6 +188,25 @@ fn rename_choice(request: &mut Value, at: &str, offers: &Offers) {
     }
 }
 
+/// Leaves the choice of a tool to the model where the runner's choice would have it call ours in every round. One
+/// that the runner's own tools meet as well stays: the runner waits for such a call.
+fn free_choice(request: &mut Value, offers: &Offers) {
+    let Some(choice) = request.get_mut("tool_choice") else { return };
+    let named = choice.get("name").or_else(|| choice.pointer("/function/name"));
+    let is_ours = named.and_then(Value::as_str).is_some_and(|name| offers.find(name).is_some());
+    let is_any = *choice == "required" || text(choice, "type") == "any";
+    let is_forced = is_ours || (is_any && offers.are_all());
+    if !is_forced {
+        return;
+    }
+    if matches!(text(choice, "type"), "any" | "tool") {
+        remove(choice, &["name"]);
+        set(choice, "type", "auto".into());
+    } else {
+        *choice = "auto".into();
+    }
+}
+
 /// Returns what anchors a message: two with equal ids, or with equal words, are taken for the same.
 fn anchor_of(ids: &[&str], said: &str) -> String {
     if ids.is_empty() {

@@ -17,6 +17,8 @@ pub struct Offer {
     pub tool: String,
     /// What the model sees; [`Offers::new`] decides.
     pub name: String,
+    /// What the host calls it elsewhere.
+    pub known_as: Vec<String>,
     /// For the model.
     pub description: String,
     /// JSON Schema of the arguments.
@@ -29,6 +31,21 @@ pub struct Offer {
     pub is_terminal: bool,
     /// The host asks a service for it, and its answers are envelopes already.
     pub is_enveloped: bool,
+}
+
+impl Offer {
+    /// Has the error in a result name the tool as the model knows it: it was shown no other name.
+    pub(super) fn rename_in(&self, result: &mut Value) {
+        for own in self.known_as.iter().chain([&self.tool]) {
+            if let Some(Value::String(message)) = result.pointer_mut("/error/message") {
+                *message = message.replace(&format!("`{own}`"), &format!("`{}`", self.name));
+            }
+            let tool = result.pointer_mut("/error/details/tool");
+            if let Some(tool) = tool.filter(|tool| **tool == *own) {
+                *tool = self.name.as_str().into();
+            }
+        }
+    }
 }
 
 /// What a name in an answer means.
@@ -83,6 +100,11 @@ impl Offers {
     /// Says whether there are none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Says whether the runner has no tools of its own.
+    pub(super) fn are_all(&self) -> bool {
+        self.declared.is_empty()
     }
 
     /// Returns the tool of ours that `name` means.

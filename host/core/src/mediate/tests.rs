@@ -1,6 +1,7 @@
 //! Turns of a runner, in every dialect, against a model that says what it is told to.
 
 mod calls;
+mod told;
 
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ fn offer(tool: &str) -> Offer {
     Offer {
         tool: tool.to_owned(),
         name: String::new(),
+        known_as: vec![tool.replace('.', "__")],
         description: format!("About {tool}."),
         schema: json!({ "type": "object" }),
         service: tool.split_once('.').map(|(service, _)| service.to_owned()).unwrap_or_default(),

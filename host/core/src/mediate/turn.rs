@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::envelope::refusal;
 use super::offers::{Meant, Offer, Offers};
 use super::repeats::{Repeats, signature};
-use super::{Dialect, ModelCall, TurnBounds, at, items, push, set, usage};
+use super::{Dialect, ModelCall, TurnBounds, at, free_choice, items, push, set, usage};
 use crate::limits::PROXY_ANSWER_CALLS_MAX;
 
 /// What becomes of a call that was made before in its turn.
@@ -97,6 +97,8 @@ pub struct Turn {
     hidden: (usize, usize),
     /// The model was told to come to its end.
     is_last: bool,
+    /// A call ran that is not known to change nothing.
+    has_acted: bool,
     usage: Map<String, Value>,
     trace: Vec<Value>,
     interventions: Vec<&'static str>,
@@ -136,6 +138,7 @@ impl Turn {
             rounds: 0,
             hidden: (begin, begin),
             is_last: false,
+            has_acted: false,
             usage: Map::new(),
             trace: Vec::new(),
             interventions: Vec::new(),
@@ -155,6 +158,12 @@ impl Turn {
     /// Returns what was called, with which result, in each round; of one that goes on, as far as it has come.
     pub fn trace(&self) -> &[Value] {
         &self.trace
+    }
+
+    /// Says whether a call was begun that may have changed something: the turn is not one to make again unasked.
+    pub fn has_acted(&self) -> bool {
+        let running = self.round.running.as_ref();
+        self.has_acted || running.is_some_and(|(_, offer)| !offer.read_only)
     }
 
     /// Returns what was done about the order of calls and the end of the turn.
@@ -236,10 +245,12 @@ impl Turn {
     }
 
     /// Takes the result of the call that [`Turn::job`] returned last, and how long it took.
-    pub fn ran(&mut self, result: Value, latency_ms: u64) {
+    pub fn ran(&mut self, mut result: Value, latency_ms: u64) {
         let Some((call, offer)) = self.round.running.take() else {
             return;
         };
+        self.has_acted |= !offer.read_only;
+        offer.rename_in(&mut result);
         let arguments = call.arguments.clone().unwrap_or_default();
         let signature = signature(&offer, &arguments);
         self.repeats.note(&signature, &offer, self.rounds + 1, &result);
@@ -253,6 +264,7 @@ impl Turn {
         self.rounds += 1;
         self.dialect.append(&mut self.request, &round.answer, round.kept, &round.results);
         self.hidden.1 = items(&self.request, self.dialect.messages()).len();
+        free_choice(&mut self.request, &self.offers);
         if round.has_ended {
             let mut answer = round.answer;
             self.dialect.end(&mut answer);

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use clawhost_core::limits::{
     HTTP_GIVEN_BACK_MS, HTTP_REQUESTS_PER_AGENT_MAX, HTTP_STREAMS_PER_AGENT_MAX,
-    HTTP_URGENT_PER_AGENT_MAX, MESSAGE_BYTES_MAX, URGENT_REQUEST_BYTES_MAX,
+    HTTP_URGENT_PER_AGENT_MAX, MESSAGE_BYTES_MAX, PROXY_LARGE_REQUESTS_MAX,
+    PROXY_REQUEST_BYTES_MAX, URGENT_REQUEST_BYTES_MAX,
 };
 use http::request::Parts;
 use http::{Method, StatusCode};
@@ -26,6 +27,7 @@ pub(super) struct Bounds {
     requests: Arc<Semaphore>,
     urgent: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    large: Arc<Semaphore>,
 }
 
 /// A whole request.
@@ -54,6 +56,7 @@ impl Bounds {
             requests: Arc::new(Semaphore::new(HTTP_REQUESTS_PER_AGENT_MAX)),
             urgent: Arc::new(Semaphore::new(HTTP_URGENT_PER_AGENT_MAX)),
             streams: Arc::new(Semaphore::new(HTTP_STREAMS_PER_AGENT_MAX)),
+            large: Arc::new(Semaphore::new(PROXY_LARGE_REQUESTS_MAX)),
         }
     }
 
@@ -109,6 +112,19 @@ impl Bounds {
     pub(super) async fn stream(&self) -> Result<OwnedSemaphorePermit, Denied> {
         one_of(&self.streams, HTTP_STREAMS_PER_AGENT_MAX, "streams").await
     }
+
+    /// Returns how long a request for a completion may be that says it is of so many `bytes`, and takes the right to one
+    /// that is longer than any other message may be.
+    pub(super) async fn completion(
+        &self,
+        bytes: u64,
+    ) -> Result<(usize, Option<OwnedSemaphorePermit>), Denied> {
+        if bytes <= MESSAGE_BYTES_MAX as u64 {
+            return Ok((MESSAGE_BYTES_MAX, None));
+        }
+        let large = one_of(&self.large, PROXY_LARGE_REQUESTS_MAX, "large requests").await?;
+        Ok((PROXY_REQUEST_BYTES_MAX, Some(large)))
+    }
 }
 
 /// Says whether a request can be urgent, by what is known before it is read.
@@ -147,4 +163,24 @@ async fn one_of(
 fn too_many(max: usize, what: &str) -> Denied {
     let text = format!("this agent has {max} {what} open; end one first");
     Denied::new(StatusCode::TOO_MANY_REQUESTS, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn few_requests_of_an_agent_are_large_at_once() {
+        let bounds = Bounds::new();
+        let (small, mut held) = (MESSAGE_BYTES_MAX as u64, Vec::new());
+        for _ in 0..PROXY_LARGE_REQUESTS_MAX {
+            held.push(bounds.completion(small + 1).await.unwrap());
+        }
+        assert!(held.iter().all(|(bytes_max, _)| *bytes_max == PROXY_REQUEST_BYTES_MAX));
+        let denied = bounds.completion(small + 1).await.unwrap_err();
+        assert_eq!(denied.status, StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(bounds.completion(small).await.unwrap().0, MESSAGE_BYTES_MAX);
+        held.pop();
+        assert!(bounds.completion(small + 1).await.is_ok());
+    }
 }

@@ -13,10 +13,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clawhost_core::limits::{HTTP_SESSIONS_MAX, MESSAGE_BYTES_MAX};
+use clawhost_core::limits::HTTP_SESSIONS_MAX;
 use futures_util::{StreamExt as _, stream};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
+use http_body::Body as _;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyStream, Full, StreamBody};
 use rmcp::model::RequestId;
@@ -180,8 +181,10 @@ impl<C: Calls> App<C> {
         let agent = self.agent(role)?;
         seat.touch();
         let permit = agent.bounds.request().await?;
-        let held = (busy(seat, Room::Any)?, permit);
-        let (parts, body) = read_request(request, MESSAGE_BYTES_MAX).await?;
+        let bytes = request.body().size_hint().lower();
+        let (bytes_max, large) = agent.bounds.completion(bytes).await?;
+        let held = (busy(seat, Room::Any)?, permit, large);
+        let (parts, body) = read_request(request, bytes_max).await?;
         Ok(until_sent(proxy.answer(&name, &parts, body).await, held))
     }
 

@@ -26,7 +26,8 @@ use clawhost_core::limits::{
     EGRESS_BODY_BYTES_MAX, EGRESS_CONNECT_MS, EGRESS_CONNECTIONS_MAX,
     EGRESS_CONNECTIONS_PER_CALL_MAX, EGRESS_READ_MS,
 };
-use http::{HeaderValue, Response};
+use http::header::{CONTENT_ENCODING, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue, Response};
 use http_body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
@@ -47,6 +48,17 @@ pub(crate) fn sensitive(before: &str, shown: &str) -> Option<HeaderValue> {
     let mut header = HeaderValue::from_str(&text).ok()?;
     header.set_sensitive(true);
     Some(header)
+}
+
+/// Says whether a body comes as it is: in no coding that would hide a secret from the mask.
+pub(crate) fn is_plain(headers: &HeaderMap) -> bool {
+    let only = |name, plain: &str| {
+        headers.get_all(name).iter().all(|value| {
+            let mut codings = value.to_str().unwrap_or("unreadable").split(',').map(str::trim);
+            codings.all(|it| it.is_empty() || it.eq_ignore_ascii_case(plain))
+        })
+    };
+    only(CONTENT_ENCODING, "identity") && only(TRANSFER_ENCODING, "chunked")
 }
 
 /// Sends checked requests. Cheap to clone; clones share the bound on connections.

@@ -9,7 +9,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
 use super::wire::{Answer, Wire};
-use crate::upstream::http::{HttpClient, RequestLimits, ResponseBody, UpstreamError};
+use crate::upstream::http::{HttpClient, RequestLimits, ResponseBody, UpstreamError, is_plain};
 
 /// Why there is no completion, and what follows from it.
 #[derive(Debug)]
@@ -117,9 +117,22 @@ pub(super) async fn send(
     if !response.status().is_success() {
         return Err(Failure::of_status(response.status(), response.headers()));
     }
-    let body = read(response).await?;
+    let body = read(plain(response)?).await?;
     wire.answer(&body)
         .ok_or_else(|| Failure::of_answer("answers with something else than was asked for"))
+}
+
+/// Returns an answer that comes as it is. In a coding nobody asked for, nothing could be read of it and no secret
+/// be found in it.
+pub(super) fn plain<B>(response: Response<B>) -> Result<Response<B>, Failure> {
+    if is_plain(response.headers()) {
+        return Ok(response);
+    }
+    let failure = match response.status().is_client_error() {
+        true => Failure::of_status(response.status(), response.headers()),
+        false => Failure::of_answer("answers in a coding that it was not asked for"),
+    };
+    Err(failure)
 }
 
 pub(super) async fn read(response: Response<ResponseBody>) -> Result<Bytes, UpstreamError> {
@@ -130,4 +143,22 @@ pub(super) async fn read(response: Response<ResponseBody>) -> Result<Bytes, Upst
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::CONTENT_ENCODING;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_in_a_coding_is_none() {
+        let of = |status: u16, coding: &'static str| {
+            let answer = Response::builder().status(status).header(CONTENT_ENCODING, coding);
+            plain(answer.body(()).unwrap()).err().map(|failure| failure.sent)
+        };
+        assert_eq!(of(200, "identity"), None);
+        assert_eq!(of(200, "gzip"), Some(Sent::Perhaps));
+        assert_eq!(of(400, "br"), Some(Sent::Refused));
+    }
 }

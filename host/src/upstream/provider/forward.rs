@@ -313,7 +313,7 @@ async fn open(
         StatusCode::REQUEST_TIMEOUT,
     ];
     if status.is_success() || (status.is_client_error() && !is_ours.contains(&status)) {
-        return Ok(response);
+        return attempt::plain(response);
     }
     Err(Failure::of_status(status, response.headers()))
 }
@@ -333,7 +333,8 @@ fn limits(streams: bool, until: Instant, deadline: Instant) -> RequestLimits {
 
 fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+    let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("text/event-stream")
 }
 
 /// Returns what an answer says it used, and the bytes of what the model wrote; nothing where it is no
@@ -349,4 +350,21 @@ fn charge(api: &Api, body: &[u8]) -> Option<(Option<Used>, u64)> {
         _ => body.get("usage").and_then(|usage| used(api, usage)),
     };
     Some((used, text_bytes(written)))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_is_told_by_its_type_in_any_case() {
+        let of = |kind: &'static str| {
+            let kind = HeaderValue::from_static(kind);
+            is_stream(&HeaderMap::from_iter([(header::CONTENT_TYPE, kind)]))
+        };
+        assert!(of("Text/Event-Stream; charset=utf-8") && of("text/event-stream"));
+        assert!(!of("application/json") && !of("text/event-streams"));
+    }
 }

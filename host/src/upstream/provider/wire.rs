@@ -8,7 +8,7 @@ use bytes::Bytes;
 use clawhost_core::egress::{EgressRules, endpoint, is_this_machine};
 use clawhost_core::manifest::{ProviderAuthKind, ProviderPlan, ProviderProtocol};
 use clawhost_core::quota::Used;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Request};
 use http_body_util::Full;
 use serde_json::{Map, Value};
@@ -165,7 +165,10 @@ impl<'a> Wire<'a> {
             method: Method::POST,
             url: below(url, path),
             rules: Arc::new(rules),
-            headers: vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))],
+            headers: vec![
+                (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+                (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
+            ],
             body,
             model,
             length_key,

@@ -1,0 +1,91 @@
+//! What a model is told of tools and of their results, and a client of the whole turn.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+fn what_the_host_says_of_a_tool_names_it_as_the_model_was_shown_it() {
+    for own in ["svc.get", "svc__get"] {
+        let mut runner = Runner::new(&OpenAi, &["svc.get"], Policy::default());
+        let details = Some(json!({ "tool": own, "rule": "svc__get" }));
+        runner.result = refusal("timeout", Some(504), &format!("`{own}` did not end"), details);
+        assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
+        let told = runner.messages().pop().unwrap()["content"].as_str().unwrap().to_owned();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["error"]["message"], "`svc_get` did not end");
+        assert_eq!(told["error"]["details"], json!({ "tool": "svc_get", "rule": "svc__get" }));
+    }
+}
+
+#[test]
+fn what_was_cut_before_says_how_long_it_was_whatever_stood_around_and_beside_it() {
+    let text = "ä\"".repeat(1_000);
+    let value = json!({ "text": text });
+    let said = ToolReply { content: vec![Content::Text(text.clone())], ..ToolReply::default() };
+    let structured = ToolReply { structured: Some(value.clone()), ..ToolReply::default() };
+    let long = "x".repeat(1_000);
+    let enveloped = Some(json!({ "ok": true, "status_code": 200, "data": long }));
+    let enveloped = ToolReply { structured: enveloped, ..ToolReply::default() };
+    for (reply, is_enveloped, bytes) in [
+        (said, false, text.len()),
+        (structured, false, value.to_string().len()),
+        (enveloped, true, long.len()),
+    ] {
+        let reply = crate::truncate::reply(reply, 900);
+        for bytes_max in [300, 5_000] {
+            let cut = of_reply(&reply, is_enveloped, bytes_max);
+            assert_eq!(cut["original_bytes"], json!(bytes), "{cut}");
+        }
+    }
+}
+
+#[test]
+fn a_choice_that_forces_a_call_of_ours_holds_for_one_round() {
+    for dialect in DIALECTS {
+        let named = |tool: &str| match dialect.name() {
+            "openai" => json!({ "type": "function", "function": { "name": tool } }),
+            "responses" => json!({ "type": "function", "name": tool }),
+            _ => json!({ "type": "tool", "name": tool, "disable_parallel_tool_use": true }),
+        };
+        let is_anthropic = dialect.name() == "anthropic";
+        let any = if is_anthropic { json!({ "type": "any" }) } else { json!("required") };
+        for (choice, has_own, is_kept) in [
+            (named("svc.get"), true, false),
+            (any.clone(), false, false),
+            (any, true, true),
+            (named("own"), true, true),
+        ] {
+            let mut request = request(dialect);
+            set(&mut request, "tool_choice", choice);
+            if !has_own {
+                set(&mut request, "tools", json!([]));
+            }
+            let offers = Offers::new(vec![offer("svc.get")], dialect.declared(&request));
+            let turn = Turn::new(dialect, request, offers, Policy::default());
+            let forced = turn.request()["tool_choice"].clone();
+            let mut runner =
+                Runner { dialect, turn, ran: Vec::new(), result: json!({ "ok": true }) };
+            assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
+            let mut left = if is_anthropic { json!({ "type": "auto" }) } else { json!("auto") };
+            if forced.get("disable_parallel_tool_use").is_some() {
+                set(&mut left, "disable_parallel_tool_use", true.into());
+            }
+            let expected = if is_kept { &forced } else { &left };
+            assert_eq!(&runner.turn.request()["tool_choice"], expected);
+        }
+    }
+}
+
+#[test]
+fn a_turn_has_acted_as_soon_as_a_call_is_begun_that_may_change_something() {
+    let mut runner = Runner::new(&OpenAi, &["svc.get", "svc.put"], Policy::default());
+    runner.hear(&[("svc_get", json!({}))], "").unwrap();
+    assert!(!runner.turn.has_acted());
+    runner.turn.hear(answer(&OpenAi, &[("svc_put", json!({}))], ""), 0).unwrap();
+    assert!(!runner.turn.has_acted());
+    runner.turn.job(0).unwrap().unwrap();
+    assert!(runner.turn.has_acted());
+    runner.turn.ran(json!({ "ok": false }), 1);
+    assert!(runner.turn.job(0).unwrap().is_none() && runner.turn.has_acted());
+}
