@@ -80,6 +80,7 @@ mod switches;
 mod telemetry;
 mod tidy;
 mod tools;
+mod turns;
 mod vector_memory;
 mod web;
 mod wrap;

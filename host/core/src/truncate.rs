@@ -4,6 +4,7 @@ mod strings;
 
 use serde_json::{Map, Value};
 
+pub(crate) use self::strings::level;
 use crate::reply::{Content, ResourceBody, ToolReply};
 
 /// Bytes of JSON around the content blocks of a reply.
@@ -20,6 +21,11 @@ pub fn text(text: &str, bytes_max: usize) -> &str {
 /// Cuts `text` to what takes at most `bytes_max` within a text of JSON, on a character border.
 pub fn escaped(text: &str, bytes_max: usize) -> &str {
     prefix(text, bytes_max, escaped_char_len)
+}
+
+/// The same where that JSON is a text of JSON itself.
+pub(crate) fn twice_escaped(text: &str, bytes_max: usize) -> &str {
+    prefix(text, bytes_max, strings::char_cost)
 }
 
 /// Cuts `reply` so that it serialises to at most `bytes_max` bytes of JSON.

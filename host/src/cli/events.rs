@@ -1,7 +1,7 @@
 //! What `clawhost audit` shows: the turns of agents and all calls, as they ended, one after the other.
 //!
-//! The record is read once and the histories twice, line by line, however long they are; what is kept is a number for
-//! each turn, as its calls are told of with it. Deliberately absent: checking the chains, which `verify` does.
+//! The record is read once and the histories twice, line by line, however long they are; what is kept is three
+//! numbers for each call that its turn tells of. Deliberately absent: checking the chains, which `verify` does.
 
 mod merge;
 

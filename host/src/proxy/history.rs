@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clawhost_core::digest;
+use clawhost_core::json::items;
 use clawhost_core::limits::{
     PROXY_HISTORY_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX, SCREENED_AT_ONCE_BYTES_MAX,
 };
@@ -127,6 +128,8 @@ pub(super) struct Record {
     history: Option<History>,
     agent: String,
     entry: Map<String, Value>,
+    /// How the provider answered, which is of the turn where the client gets that answer.
+    answered: StatusCode,
     begun: Instant,
 }
 
@@ -158,6 +161,7 @@ impl Record {
             history: history.cloned(),
             agent: asked.agent.clone(),
             entry: entry.as_object().cloned().unwrap_or_default(),
+            answered: StatusCode::OK,
             begun: Instant::now(),
         };
         record.set("request_original", body);
@@ -168,7 +172,7 @@ impl Record {
     pub(super) fn answered_by(&mut self, provider: &str, model: &str, status: StatusCode) {
         self.note("effective_provider", provider);
         self.note("effective_model", model);
-        self.note("status_code", status.as_u16());
+        self.answered = status;
     }
 
     /// Returns who answered last.
@@ -176,12 +180,13 @@ impl Record {
         self.entry.get("effective_provider").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Takes note of all rounds of a turn.
+    /// Takes note of all rounds of a turn, and what they used.
     pub(super) fn trace(&mut self, turn: &Turn) {
         self.set("request_effective", turn.request());
-        self.set("tool_trace", &turn.trace().into());
+        self.set("tool_trace", &told(turn.trace()));
+        self.set("usage", &turn.usage().clone().into());
         self.set("interventions", &json!(turn.interventions()));
-        self.note("total_rounds", turn.rounds());
+        self.note("total_rounds", turn.trace().len());
     }
 
     /// Takes note of why there is no completion.
@@ -190,13 +195,23 @@ impl Record {
         self.note("status_code", refused.status.as_u16());
     }
 
-    /// Takes note of what the client got. A provider's refusal is an error all the same.
+    /// Takes note that the client got this, and that it is all. A provider's refusal is an error all the same.
     pub(super) fn finish(&mut self, response: &Value) {
-        let status = self.entry.get("status_code").and_then(Value::as_u64).unwrap_or_default();
+        self.got(response);
+        self.end();
+    }
+
+    /// Takes note of what the client got, whole or in part.
+    pub(super) fn got(&mut self, response: &Value) {
         self.set("usage", response.get("usage").unwrap_or(&Value::Null));
         self.set("response", response);
+    }
+
+    /// Takes note that the client got all of an answer.
+    pub(super) fn end(&mut self) {
         self.entry.remove("error");
-        if (200..300).contains(&status) {
+        self.note("status_code", self.answered.as_u16());
+        if self.answered.is_success() {
             self.note("status", "ok");
         }
     }
@@ -210,11 +225,37 @@ impl Record {
         if self.history.is_none() {
             return;
         }
-        let bytes = json_bytes(value);
-        let omitted = || json!({ "omitted_bytes": bytes });
-        let value = if bytes > PROXY_HISTORY_TEXT_BYTES_MAX { omitted() } else { value.clone() };
+        let is_long = json_bytes(value) > PROXY_HISTORY_TEXT_BYTES_MAX;
+        let value = if is_long { omitted(value) } else { value.clone() };
         self.entry.insert(key.to_owned(), value);
     }
+}
+
+fn omitted(value: &Value) -> Value {
+    json!({ "omitted_bytes": json_bytes(value) })
+}
+
+/// Returns what was called in each round. Where all of it is too long, what is long about each call is left out:
+/// that it was made is told in any case.
+fn told(rounds: &[Value]) -> Value {
+    const LONG: [&str; 2] = ["arguments", "result"];
+    let mut told = Value::from(rounds);
+    if json_bytes(&told) <= PROXY_HISTORY_TEXT_BYTES_MAX {
+        return told;
+    }
+    let count = rounds.iter().map(|round| items(round, "tool_calls").len()).sum::<usize>().max(1);
+    // The other half is for what else is told of a call.
+    let room = PROXY_HISTORY_TEXT_BYTES_MAX / 2 / count / LONG.len();
+    let rounds = told.as_array_mut().into_iter().flatten();
+    let calls = rounds.filter_map(|round| round.get_mut("tool_calls")?.as_array_mut()).flatten();
+    for call in calls {
+        for key in LONG {
+            if let Some(part) = call.get_mut(key).filter(|part| json_bytes(part) > room) {
+                *part = omitted(part);
+            }
+        }
+    }
+    told
 }
 
 impl Record {
@@ -251,6 +292,23 @@ impl Drop for Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_long_trace_what_is_long_is_left_out_and_no_call_is() {
+        let long = json!({ "ok": true, "data": "x".repeat(16_000) });
+        let short = json!({ "ok": false, "error": { "code": "timeout" } });
+        let call = |result: &Value| json!({ "name": "t", "latency_ms": 1, "result": result });
+        let mut calls = vec![call(&long); 70];
+        calls.push(call(&short));
+        let round = |calls: &[Value]| json!({ "round": 1, "tool_calls": calls });
+        let whole = told(&[round(&calls)]);
+        let told_calls = items(&whole[0], "tool_calls");
+        assert_eq!(told_calls.len(), 71);
+        assert_eq!(told_calls[0]["result"], json!({ "omitted_bytes": json_bytes(&long) }));
+        assert_eq!(told_calls[70], calls[70]);
+        assert!(json_bytes(&whole) <= PROXY_HISTORY_TEXT_BYTES_MAX);
+        assert_eq!(told(&[round(&calls[..2])]), json!([round(&calls[..2])]));
+    }
 
     #[test]
     fn a_line_is_named_after_all_that_it_says() {

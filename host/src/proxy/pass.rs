@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use clawhost_core::json::items;
-use clawhost_core::limits::{PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_NAMES_KEPT_MAX, PROXY_PASS_MS};
-use clawhost_core::mediate;
+use bytes::{Bytes, BytesMut};
+use clawhost_core::json::{items, text};
+use clawhost_core::limits::{
+    PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_LINE_BYTES_MAX, PROXY_NAMES_KEPT_MAX, PROXY_PASS_MS,
+};
+use clawhost_core::mediate::{self, Dialect};
 use futures_util::stream;
-use http::Response;
+use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use serde_json::{Map, Value, json};
@@ -49,7 +51,8 @@ impl Proxy {
             Answered::Stream(body, held) => {
                 let body = mask(Response::new(body), Arc::clone(&redactor)).into_body();
                 let seen = Seen { is_kept: asked.is_kept(), ..Seen::default() };
-                events(Passing { proxy: self.clone(), asked, body, held, seen, record })
+                let (told, line) = (Told { seen, record }, BytesMut::new());
+                events(Passing { proxy: self.clone(), asked, body, held, told, line })
             }
         };
         let mut response = Response::new(body);
@@ -78,17 +81,50 @@ struct Passing {
     asked: Asked,
     body: Masked<ResponseBody>,
     held: Box<Held>,
-    seen: Seen,
-    record: Record,
+    told: Told,
+    /// The beginning of a line that has not ended.
+    line: BytesMut,
 }
 
 impl Passing {
     /// Takes note of what was made as soon as it has a name: the client may come back before the end.
     async fn note(&mut self) {
-        let new = std::mem::take(&mut self.seen.new);
-        self.proxy.made(&self.asked, self.record.provider(), new).await;
+        let new = std::mem::take(&mut self.told.seen.new);
+        self.proxy.made(&self.asked, self.told.record.provider(), new).await;
     }
 }
+
+/// What was read of a stream, and the record that tells it however the stream ends.
+struct Told {
+    seen: Seen,
+    record: Record,
+}
+
+impl Told {
+    /// Takes note that the stream has ended, which is not always the end of an answer.
+    fn end(&mut self, dialect: &dyn Dialect) {
+        if self.seen.is_over && self.seen.error.is_none() {
+            self.record.end();
+        } else {
+            self.break_off(dialect);
+        }
+    }
+
+    /// Takes note that there is no more of the answer, and why, where the provider said so.
+    fn break_off(&mut self, dialect: &dyn Dialect) {
+        let body = self.seen.error.clone();
+        let refused = Refused { body, ..Refused::new(StatusCode::BAD_GATEWAY, BROKE_OFF) };
+        self.record.refuse(&refused, dialect);
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.record.got(&self.seen.told());
+    }
+}
+
+const BROKE_OFF: &str = "the provider broke off";
 
 /// Passes events on. A stream that breaks off ends with an error that clients can tell from its end.
 fn events(passing: Passing) -> Body {
@@ -97,31 +133,43 @@ fn events(passing: Passing) -> Body {
         match passing.body.frame().await {
             Some(Ok(frame)) => {
                 let data = frame.into_data().unwrap_or_default();
-                passing.seen.see(&data);
+                passing.told.seen.see(&data);
                 passing.note().await;
-                Some((Ok(Frame::data(data)), Some(passing)))
+                let whole = lines(&mut passing.line, &data);
+                Some((Ok(Frame::data(whole)), Some(passing)))
             }
             Some(Err(error)) => {
                 tracing::warn!("a stream through the proxy broke off: {error}");
                 let dialect = passing.asked.dialect;
-                let error = dialect.error(502, "the provider broke off");
-                let event = Bytes::from(dialect.error_event(&error));
-                Some((Ok(Frame::data(event)), None))
+                passing.told.break_off(dialect);
+                let event = dialect.error_event(&dialect.error(502, BROKE_OFF));
+                // A client takes it for no part of what had begun.
+                Some((Ok(Frame::data(Bytes::from(format!("\n\n{event}")))), None))
             }
             None => {
-                passing.seen.end();
+                passing.told.seen.end();
                 passing.note().await;
-                let Passing { held, seen, mut record, .. } = passing;
-                let usage = Value::from(seen.usage.clone());
+                let Passing { asked, held, mut told, line, .. } = passing;
+                let usage = Value::from(told.seen.usage.clone());
                 // The stream ends when that is on disk, as the next request may be held against it.
-                let said = seen.said;
+                let said = told.seen.said;
                 drop(tokio::spawn(async move { held.settle(&usage, said).await }).await);
-                record.finish(&seen.told());
-                None
+                told.end(asked.dialect);
+                (!line.is_empty()).then(|| (Ok(Frame::data(line.freeze())), None))
             }
         }
     });
     StreamBody::new(stream).boxed()
+}
+
+/// Takes what has come, and returns the lines that have ended with it; what has begun of another stays in `line`.
+/// Where a stream breaks off, no client could read a part of one, nor what follows it.
+fn lines(line: &mut BytesMut, data: &[u8]) -> Bytes {
+    line.extend_from_slice(data);
+    let end = data.iter().rposition(|byte| matches!(byte, b'\n' | b'\r'));
+    let begun = end.map_or(line.len(), |end| data.len() - end - 1);
+    let begun = if line.len() > PROXY_LINE_BYTES_MAX { 0 } else { begun };
+    line.split_to(line.len() - begun).freeze()
 }
 
 /// What was read of a stream in passing: what it used, and its text for the history.
@@ -129,6 +177,10 @@ fn events(passing: Passing) -> Body {
 struct Seen {
     events: Events,
     usage: Map<String, Value>,
+    /// It said that the answer has ended.
+    is_over: bool,
+    /// It said that there is none, and why.
+    error: Option<Value>,
     /// The provider keeps the answer itself.
     is_kept: bool,
     /// The names of what was made, and those of them that were not noted yet.
@@ -157,7 +209,11 @@ impl Seen {
     }
 
     fn hear(&mut self, event: &[u8]) {
+        // What is too long to be read may be its end, as that of a response, which says all of it again.
+        self.is_over |= event == b"[DONE]" || event.len() > PROXY_HISTORY_TEXT_BYTES_MAX;
         let event: Value = serde_json::from_slice(event).unwrap_or_default();
+        self.is_over |= is_end(&event);
+        self.error = error_of(&event).or_else(|| self.error.take());
         for id in mediate::made(&event, self.is_kept) {
             if self.made.len() < PROXY_NAMES_KEPT_MAX && self.made.insert(id.to_owned()) {
                 self.new.push(id.to_owned());
@@ -171,9 +227,28 @@ impl Seen {
         self.usage.extend(usage.and_then(Value::as_object).cloned().unwrap_or_default());
     }
 
-    fn told(self) -> Value {
+    fn told(&self) -> Value {
         let text = String::from_utf8_lossy(&self.text);
         json!({ "usage": self.usage, "sse": text, "bytes": self.bytes })
+    }
+}
+
+/// Says whether an event is the end of its answer, or says why that ends.
+fn is_end(event: &Value) -> bool {
+    const LAST: [&str; 4] =
+        ["message_stop", "response.completed", "response.failed", "response.incomplete"];
+    let mut choices = items(event, "choices").iter();
+    LAST.contains(&text(event, "type"))
+        || choices.any(|choice| !text(choice, "finish_reason").is_empty())
+}
+
+/// Returns the error that an event is.
+fn error_of(event: &Value) -> Option<Value> {
+    let places = ["/error", "/response/error"];
+    let error = places.iter().filter_map(|place| event.pointer(place)).find(|at| !at.is_null());
+    match error {
+        Some(error) => Some(json!({ "error": error })),
+        None => (text(event, "type") == "error").then(|| event.clone()),
     }
 }
 
@@ -205,6 +280,52 @@ mod tests {
             assert_eq!(Value::from(seen.usage), json!({ "input_tokens": 7, "output_tokens": 9 }));
             assert_eq!(seen.bytes, stream.len());
         }
+    }
+
+    #[test]
+    fn what_ends_an_answer_and_what_says_that_there_is_none_is_seen() {
+        let seen = |events: &[&str]| {
+            let mut seen = Seen::default();
+            events.iter().for_each(|event| seen.see(format!("data: {event}\n\n").as_bytes()));
+            (seen.is_over, seen.error)
+        };
+        let part = r#"{"choices":[{"delta":{"content":"x"},"finish_reason":null}],"error":null}"#;
+        assert_eq!(seen(&[part]), (false, None));
+        let long = format!("\"{}\"", "x".repeat(PROXY_HISTORY_TEXT_BYTES_MAX));
+        for end in [
+            "[DONE]",
+            r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
+            r#"{"type":"message_stop"}"#,
+            r#"{"type":"response.completed","response":{"error":null}}"#,
+            r#"{"type":"response.incomplete"}"#,
+            &long,
+        ] {
+            assert_eq!(seen(&[part, end]), (true, None));
+        }
+        for error in [
+            r#"{"error":{"message":"m"}}"#,
+            r#"{"type":"error","error":{"message":"m"}}"#,
+            r#"{"type":"response.failed","response":{"error":{"message":"m"}}}"#,
+        ] {
+            let error = seen(&[error, part]).1;
+            assert_eq!(error, Some(json!({ "error": { "message": "m" } })));
+        }
+        let error = r#"{"type":"error","message":"m"}"#;
+        assert_eq!(seen(&[error]).1, serde_json::from_str(error).ok());
+    }
+
+    #[test]
+    fn a_line_passes_when_it_has_ended_or_is_long() {
+        let mut line = BytesMut::new();
+        let mut pass = |data: &[u8]| lines(&mut line, data);
+        assert_eq!(pass(b"data: {"), "");
+        assert_eq!(pass(b"\"a\""), "");
+        assert_eq!(pass(b":1}\n\ndata: x\r"), "data: {\"a\":1}\n\ndata: x\r");
+        assert_eq!(pass(b"\nda"), "\n");
+        let long = vec![b'x'; PROXY_LINE_BYTES_MAX];
+        assert_eq!(pass(&long).len(), 2 + PROXY_LINE_BYTES_MAX);
+        assert_eq!(pass(b"y\nz"), "y\n");
+        assert_eq!(line, "z");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use clawhost_core::limits::PROXY_TURN_BYTES_MAX;
 use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
 use futures_util::stream;
 use http::{Response, StatusCode};
@@ -20,6 +21,18 @@ use super::{Asked, Body, Proxy};
 use crate::gate::CallContext;
 use crate::host::{Principal, ToolCall};
 use crate::upstream::provider::{Answered, Forward};
+
+/// A turn on its way, and its record, which tells of its calls however the turn ends.
+struct Course {
+    turn: Turn,
+    record: Record,
+}
+
+impl Drop for Course {
+    fn drop(&mut self) {
+        self.record.trace(&self.turn);
+    }
+}
 
 /// What a call may take beyond its own clock: waiting for a place, or for a word of the operator.
 const CALL_SLACK: Duration = Duration::from_secs(1);
@@ -56,42 +69,44 @@ impl Proxy {
         self,
         asked: Asked,
         offers: Offers,
-        mut record: Record,
+        record: Record,
         doing: Doing,
     ) -> Result<Value, Refused> {
         let policy = self.policy(&asked);
         let mut request = asked.forward.body.clone().into_owned();
         mediate::weave(asked.dialect, &mut request, self.kept(&asked).await);
-        let mut turn = Turn::new(asked.dialect, request, offers, policy);
+        let turn = Turn::new(asked.dialect, request, offers, policy);
+        let mut course = Course { turn, record };
         let bounds = policy.bounds;
         let total = Duration::from_millis(bounds.total_timeout_ms);
         let begun = Instant::now();
-        let rounds = self.rounds(&asked, &mut turn, bounds, begun, (&mut record, &doing));
+        let rounds = self.rounds(&asked, &mut course, bounds, begun, &doing);
         let ended = timeout_at((begun + total).into(), rounds).await;
-        record.trace(&turn);
         let late = || Refused::new(StatusCode::BAD_GATEWAY, "the turn timed out");
         let ended = ended.unwrap_or_else(|_| Err(late()));
-        let ended = ended.map_err(|refused| Refused { is_final: turn.has_acted(), ..refused });
-        let done = ended.inspect_err(|refused| record.refuse(refused, asked.dialect))?;
-        let Done { answer, hidden, anchor } = done;
-        if !hidden.is_empty() {
-            self.keep(&asked, Kept { anchor, hidden }).await;
-        }
-        self.made_of(&asked, record.provider(), &answer).await;
+        let has_acted = course.turn.has_acted();
+        let ended = ended.map_err(|refused| Refused { is_final: has_acted, ..refused });
+        let done = ended.inspect_err(|refused| course.record.refuse(refused, asked.dialect))?;
+        let Done { answer, hidden } = done;
+        self.made_of(&asked, course.record.provider(), &answer).await;
         let mut answer = self.redacted(answer);
         asked.dialect.deliver(&asked.forward.body, &mut answer);
-        record.finish(&answer);
+        if !hidden.is_empty() {
+            self.keep(&asked, &answer, hidden).await;
+        }
+        course.record.finish(&answer);
         Ok(answer)
     }
 
     async fn rounds(
         &self,
         asked: &Asked,
-        turn: &mut Turn,
+        course: &mut Course,
         bounds: TurnBounds,
         begun: Instant,
-        (record, doing): (&mut Record, &Doing),
+        doing: &Doing,
     ) -> Result<Done, Refused> {
+        let Course { turn, record } = course;
         loop {
             *doing.lock() = format!("managed tool round {} waiting on model", turn.rounds() + 1);
             let spent =
@@ -104,7 +119,7 @@ impl Proxy {
                 Step::Run => {}
             }
             let mut made = 0;
-            while let Some(job) = turn.job() {
+            while let Some(job) = turn.job(spent(begun))? {
                 made += 1;
                 *doing.lock() = format!("executing {}", job.tool);
                 let id = format!("{}.{}.{made}", asked.id, turn.rounds() + 1);
@@ -140,16 +155,18 @@ impl Proxy {
             return Err(Refused::internal());
         };
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        if status.is_success() {
-            return Ok(body);
-        }
+        let status = match status.is_success() {
+            true if asked.dialect.is_error(&body) => StatusCode::BAD_GATEWAY,
+            true => return Ok(body),
+            false => status,
+        };
         let body = Some(self.redacted(body)).filter(Value::is_object);
         Err(Refused { body, ..Refused::new(status, "the provider refuses the request") })
     }
 
     /// Makes one call as the agent's own, and returns what the model is told of it.
     async fn call(&self, asked: &Asked, id: String, job: Job, bounds: TurnBounds) -> Value {
-        let patience = Duration::from_millis(bounds.timeout_per_tool_ms);
+        let patience = Duration::from_millis(job.timeout_ms);
         let (principal, trace) = (Principal(asked.agent.clone()), asked.trace);
         let is_enveloped = job.is_enveloped;
         let call = ToolCall {
@@ -173,10 +190,13 @@ impl Proxy {
         })
     }
 
-    async fn keep(&self, asked: &Asked, turn: Kept) {
-        let hidden = self.redacted(turn.hidden.into());
-        let hidden = hidden.as_array().cloned().unwrap_or_default();
-        let turn = Kept { hidden, ..turn };
+    /// Keeps what the client has not seen of a turn, under what it got: that is what it sends back.
+    async fn keep(&self, asked: &Asked, answer: &Value, hidden: Vec<Value>) {
+        let anchor = asked.dialect.anchor(&asked.dialect.message(answer)).unwrap_or_default();
+        let hidden = self.redacted(hidden.into());
+        let mut hidden = hidden.as_array().cloned().unwrap_or_default();
+        mediate::fit(asked.dialect, &mut hidden, PROXY_TURN_BYTES_MAX);
+        let turn = Kept { anchor, hidden };
         if let Err(error) = self.0.continuity.keep(&asked.agent, &asked.conversation, turn).await {
             tracing::warn!("hidden messages of a turn cannot be kept: {error}");
         }

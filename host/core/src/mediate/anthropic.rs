@@ -54,6 +54,10 @@ impl Dialect for Anthropic {
         calls.map(read).collect()
     }
 
+    fn is_cut(&self, answer: &Value) -> bool {
+        matches!(text(answer, "stop_reason"), "max_tokens" | "model_context_window_exceeded")
+    }
+
     fn append(
         &self,
         request: &mut Value,
@@ -76,6 +80,13 @@ impl Dialect for Anthropic {
         let results: Vec<Value> =
             results.iter().map(|(id, result)| tool_result(id, result)).collect();
         push(request, "messages", json!({ "role": "user", "content": results }));
+    }
+
+    fn results<'m>(&self, message: &'m mut Value) -> Vec<&'m mut Value> {
+        let blocks = message.get_mut("content").and_then(Value::as_array_mut);
+        let results =
+            blocks.into_iter().flatten().filter(|block| text(block, "type") == "tool_result");
+        results.filter_map(|block| block.get_mut("content")).collect()
     }
 
     /// The tools stay in the request, as messages that mention tools need them; none may be called.

@@ -2,7 +2,8 @@
 
 use crate::limits::{
     PROXY_RESULT_BYTES_MAX, PROXY_RESULT_BYTES_MIN, PROXY_ROUNDS_CEILING_MAX, PROXY_ROUNDS_MAX,
-    PROXY_TOOL_MS, PROXY_TOTAL_MS, REPLY_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS,
+    PROXY_SOFT_DEADLINE_PERMILLE, PROXY_TOOL_MS, PROXY_TOTAL_MS, REPLY_BYTES_MAX,
+    TOOL_TIMEOUT_CEILING_MS,
 };
 use crate::manifest::node::{Entry, Node};
 use crate::manifest::problem::Problems;
@@ -39,6 +40,11 @@ impl Default for TurnBounds {
 }
 
 impl TurnBounds {
+    /// Returns the time for calls, in milliseconds: the rest is for the model's last words.
+    pub const fn soft_timeout_ms(&self) -> u64 {
+        self.total_timeout_ms.saturating_mul(PROXY_SOFT_DEADLINE_PERMILLE) / 1_000
+    }
+
     /// Returns these with what `node` states, under keys with `-` or `_` between their words.
     pub(crate) fn with(mut self, node: &Node, problems: &mut Problems) -> Self {
         for Entry { key, node, .. } in node.entries() {

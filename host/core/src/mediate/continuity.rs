@@ -1,9 +1,9 @@
 //! What a runner never saw of earlier turns, put back before the message that came of it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Dialect, at, items, text, texts};
-use crate::digest;
+use super::{Dialect, at, items, set, text, texts};
+use crate::{digest, truncate};
 
 /// The hidden messages of one turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,4 +43,41 @@ pub fn weave(dialect: &dyn Dialect, request: &mut Value, turns: Vec<Kept>) {
             end = at;
         }
     }
+}
+
+/// Shortens the longest results in the messages of a turn, so that all of it takes at most `bytes_max` as JSON,
+/// where they are what is too long. What was said and called stays as it is: providers read it back.
+pub fn fit(dialect: &dyn Dialect, messages: &mut [Value], bytes_max: usize) {
+    // With a comma, or a bracket, behind each, and a bracket.
+    let bytes = messages.iter().map(|message| message.to_string().len() + 1).sum::<usize>() + 1;
+    if bytes <= bytes_max {
+        return;
+    }
+    let results: Vec<&mut Value> =
+        messages.iter_mut().flat_map(|message| dialect.results(message)).collect();
+    let costs: Vec<usize> = results.iter().map(|result| result.to_string().len()).collect();
+    let others = bytes.saturating_sub(costs.iter().sum());
+    let most = truncate::level(costs.clone(), bytes_max.saturating_sub(others));
+    for (result, _) in results.into_iter().zip(costs).filter(|(_, cost)| *cost > most) {
+        *result = shortened(result.as_str().unwrap_or_default(), most).into();
+    }
+}
+
+/// Returns a result that takes at most `bytes_max` as a text in JSON: an envelope still, of which what was said
+/// is cut, where that is long.
+fn shortened(result: &str, bytes_max: usize) -> String {
+    let read = crate::json::parse(result.as_bytes());
+    let mut envelope = read.unwrap_or_else(|_| json!({ "data": result }));
+    let key = if envelope.get("data").is_some() { "data" } else { "error" };
+    let said = envelope.get_mut(key).map(Value::take).unwrap_or_default();
+    let said = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
+    if envelope.get("original_bytes").is_none() {
+        set(&mut envelope, "original_bytes", said.len().into());
+    }
+    set(&mut envelope, "truncated", true.into());
+    set(&mut envelope, key, "".into());
+    let frame = Value::from(envelope.to_string()).to_string().len();
+    let said = truncate::twice_escaped(&said, bytes_max.saturating_sub(frame));
+    set(&mut envelope, key, said.into());
+    envelope.to_string()
 }

@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 
 pub use self::anthropic::Anthropic;
 pub use self::bounds::TurnBounds;
-pub use self::continuity::{Kept, conversation, weave};
+pub use self::continuity::{Kept, conversation, fit, weave};
 pub use self::envelope::{of_error, of_reply, refusal};
 pub use self::named::{Named, made, named, spoken, write_out};
 pub use self::offers::{Offer, Offers};
@@ -69,12 +69,23 @@ pub trait Dialect: Sync + std::fmt::Debug {
     /// Puts `offers` behind the runner's own tools, and asks for the answer in one piece.
     fn inject(&self, request: &mut Value, offers: &Offers);
 
+    /// Says whether an answer is none, but an error.
+    fn is_error(&self, _answer: &Value) -> bool {
+        false
+    }
+
     /// Returns the calls that an answer makes, in order. Ids that are missing, or there twice, are put in,
-    /// as results need them.
+    /// as results need them; a second answer beside the first is taken out.
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall>;
+
+    /// Says whether an answer ends where its room did, so that its last call may be a part of one.
+    fn is_cut(&self, answer: &Value) -> bool;
 
     /// Appends to a request what the model said, with its first `kept` calls, and their results by id.
     fn append(&self, request: &mut Value, answer: &Value, kept: usize, results: &[(String, Value)]);
+
+    /// Returns the results that a message of [`Dialect::append`] holds.
+    fn results<'m>(&self, message: &'m mut Value) -> Vec<&'m mut Value>;
 
     /// Takes all tools away, and tells the model why.
     fn without_tools(&self, request: &mut Value, instruction: &str);

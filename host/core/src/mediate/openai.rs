@@ -46,7 +46,15 @@ impl Dialect for OpenAi {
         }
     }
 
+    fn is_error(&self, answer: &Value) -> bool {
+        items(answer, "choices").is_empty() && !at(answer, "error").is_null()
+    }
+
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {
+        // Nobody asked for more, and what they call of ours is nobody's.
+        if let Some(choices) = answer.get_mut("choices").and_then(Value::as_array_mut) {
+            choices.truncate(1);
+        }
         let calls = answer.pointer_mut("/choices/0/message/tool_calls");
         let calls = calls.and_then(Value::as_array_mut).into_iter().flatten().enumerate();
         let mut known = BTreeSet::new();
@@ -55,6 +63,11 @@ impl Dialect for OpenAi {
             ModelCall { id, name: name_of(call).to_owned(), arguments: arguments(call) }
         };
         calls.map(read).collect()
+    }
+
+    fn is_cut(&self, answer: &Value) -> bool {
+        let finish = answer.pointer("/choices/0/finish_reason").and_then(Value::as_str);
+        matches!(finish, Some("content_filter" | "length"))
     }
 
     fn append(
@@ -68,11 +81,8 @@ impl Dialect for OpenAi {
         let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
         if let Some(calls) = calls {
             calls.truncate(kept);
-            // What no server can read back is not sent back.
-            calls.iter_mut().filter(|call| arguments(call).is_err()).for_each(|call| {
-                let arguments = call.pointer_mut("/function/arguments");
-                arguments.into_iter().for_each(|text| *text = "{}".into());
-            });
+            let functions = calls.iter_mut().filter_map(|call| call.get_mut("function"));
+            functions.for_each(write_arguments);
         }
         push(request, "messages", message);
         for (id, result) in results {
@@ -80,6 +90,11 @@ impl Dialect for OpenAi {
             let result = json!({ "role": "tool", "tool_call_id": id, "content": content });
             push(request, "messages", result);
         }
+    }
+
+    fn results<'m>(&self, message: &'m mut Value) -> Vec<&'m mut Value> {
+        let is_result = text(message, "role") == "tool";
+        message.get_mut("content").filter(|_| is_result).into_iter().collect()
     }
 
     fn without_tools(&self, request: &mut Value, instruction: &str) {
@@ -164,19 +179,41 @@ fn name_of(tool: &Value) -> &str {
 }
 
 fn arguments(call: &Value) -> Result<Value, String> {
-    read_arguments(text(at(call, "function"), "arguments"))
+    match at(call, "custom") {
+        Value::Null => read_arguments(at(at(call, "function"), "arguments")),
+        _ => Err(NO_FUNCTION.to_owned()),
+    }
 }
 
-/// Reads the arguments of a call, which are JSON in a text. Models leave them out where there are none.
-pub(super) fn read_arguments(written: &str) -> Result<Value, String> {
-    if written.trim().is_empty() {
-        return Ok(json!({}));
-    }
-    match crate::json::parse(written.as_bytes()) {
+/// What is said of a call that has a text, or something else, where a tool of ours has its arguments.
+pub(super) const NO_FUNCTION: &str = "this tool is a function: call it with arguments as JSON";
+
+/// Reads the arguments of a call, which are JSON in a text; some servers write the object itself. Models leave
+/// them out where there are none.
+pub(super) fn read_arguments(written: &Value) -> Result<Value, String> {
+    let read = match written {
+        Value::Null => return Ok(json!({})),
+        Value::String(text) if text.trim().is_empty() => return Ok(json!({})),
+        Value::String(text) => crate::json::parse(text.as_bytes()),
+        other => Ok(other.clone()),
+    };
+    match read {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(_) => Err("the arguments are no JSON object".to_owned()),
         Err(error) => Err(format!("the arguments cannot be read: {error}")),
     }
+}
+
+/// Writes the arguments in `call` as every server can read them back: as a text, and none where they cannot be
+/// read.
+pub(super) fn write_arguments(call: &mut Value) {
+    let written = at(call, "arguments");
+    let text = match read_arguments(written) {
+        Ok(_) if written.is_string() => return,
+        Ok(arguments) => arguments.to_string(),
+        Err(_) => "{}".to_owned(),
+    };
+    set(call, "arguments", text.into());
 }
 
 /// Says the same with `tools` that a request says with the `functions` of old.

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use super::envelope::refusal;
 use super::offers::Offer;
+use super::remove;
 use super::turn::Repeat;
+use crate::descriptor::CLAW_ID;
 use crate::digest;
 use crate::limits::{PROXY_REPEATS_MAX, PROXY_REPEATS_STREAK_MAX};
 
@@ -40,16 +42,23 @@ pub(super) struct Found {
 }
 
 /// Returns what two calls have in common that are the same: numbers and the order of keys as JSON means them.
-pub(super) fn signature(tool: &str, arguments: &Value) -> String {
-    format!("{tool}\n{}", digest::canonical(arguments))
+pub(super) fn signature(offer: &Offer, arguments: &Value) -> String {
+    let mut arguments = arguments.clone();
+    // A service is told who calls, whatever the model says of that.
+    if offer.is_enveloped {
+        remove(&mut arguments, &[CLAW_ID]);
+    }
+    format!("{}\n{}", offer.tool, digest::canonical(&arguments))
 }
 
 impl Repeats {
     /// Returns what a call that ran before comes to now.
     pub(super) fn find(&mut self, tool: &str, signature: &str, repeat: Repeat) -> Option<Found> {
-        self.streak = if self.last == signature { self.streak + 1 } else { 1 };
+        let ran = self.ran.get_mut(signature);
+        // One that runs again, as it failed in passing, is no loop.
+        self.streak = if ran.is_some() && self.last == signature { self.streak + 1 } else { 1 };
         signature.clone_into(&mut self.last);
-        let ran = self.ran.get_mut(signature)?;
+        let ran = ran?;
         ran.count += 1;
         self.total += 1;
         let details = json!({
@@ -95,7 +104,7 @@ impl Repeats {
 
     /// Says whether the model gets nowhere.
     pub(super) const fn are_too_many(&self) -> bool {
-        self.total > 0 && self.streak >= PROXY_REPEATS_STREAK_MAX || self.are_used_up()
+        self.streak >= PROXY_REPEATS_STREAK_MAX || self.are_used_up()
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::offers::Offers;
-use super::openai::{OpenAi, read_arguments};
+use super::openai::{NO_FUNCTION, OpenAi, read_arguments, write_arguments};
 use super::{
     Dialect, Events, ModelCall, anchor_of, at, id_of, items, list, push, remove, rename_choice,
     set, take_items, text, texts,
@@ -66,12 +66,16 @@ impl Dialect for Responses {
         let read = |(place, call): (usize, &mut Value)| {
             let id = id_of(call, "call_id", format!("call_{round}_{place}"), &mut known);
             let arguments = match text(call, "type") {
-                "function_call" => read_arguments(text(call, "arguments")),
-                _ => Ok(json!({})),
+                "function_call" => read_arguments(at(call, "arguments")),
+                _ => Err(NO_FUNCTION.to_owned()),
             };
             ModelCall { id, name: name_of(call), arguments }
         };
         calls.enumerate().map(read).collect()
+    }
+
+    fn is_cut(&self, answer: &Value) -> bool {
+        text(answer, "status") == "incomplete"
     }
 
     fn append(
@@ -112,6 +116,12 @@ impl Dialect for Responses {
             let output = json!({ "type": kind, "call_id": id, "output": result.to_string() });
             push(request, "input", output);
         }
+    }
+
+    fn results<'m>(&self, item: &'m mut Value) -> Vec<&'m mut Value> {
+        let kinds = ["custom_tool_call_output", "function_call_output"];
+        let is_result = kinds.contains(&text(item, "type"));
+        item.get_mut("output").filter(|_| is_result).into_iter().collect()
     }
 
     fn without_tools(&self, request: &mut Value, instruction: &str) {
@@ -221,8 +231,8 @@ fn output_of(call: &Value) -> Option<&'static str> {
 /// Returns an item as a provider can read it back.
 fn repeatable(item: &Value) -> Value {
     let mut item = item.clone();
-    if text(&item, "type") == "function_call" && read_arguments(text(&item, "arguments")).is_err() {
-        set(&mut item, "arguments", "{}".into());
+    if text(&item, "type") == "function_call" {
+        write_arguments(&mut item);
     }
     item
 }

@@ -1,5 +1,6 @@
 //! Turns of a runner, in every dialect, against a model that says what it is told to.
 
+mod calls;
 mod told;
 
 use serde_json::{Value, json};
@@ -102,11 +103,15 @@ impl Runner {
     }
 
     fn hear_at(&mut self, calls: &[(&str, Value)], text: &str, ms: u64) -> Result<Step, Failed> {
-        let step = self.turn.hear(answer(self.dialect, calls, text), ms)?;
+        self.hear_it(answer(self.dialect, calls, text), ms)
+    }
+
+    fn hear_it(&mut self, answer: Value, ms: u64) -> Result<Step, Failed> {
+        let step = self.turn.hear(answer, ms)?;
         if step != Step::Run {
             return Ok(step);
         }
-        while let Some(job) = self.turn.job() {
+        while let Some(job) = self.turn.job(ms)? {
             self.ran.push(job.tool);
             self.turn.ran(self.result.clone(), 1);
         }
@@ -423,7 +428,7 @@ fn calls_of_one_id_have_results_of_their_own() {
         let said = answer(dialect, &calls, "").to_string().replace("id1", "id0");
         turn.hear(serde_json::from_str(&said).unwrap(), 0).unwrap();
         for number in [1, 2] {
-            let job = turn.job().unwrap();
+            let job = turn.job(0).unwrap().unwrap();
             assert_eq!(job.arguments["n"], number, "{}", dialect.name());
             turn.ran(json!({ "ok": true, "is": format!("result {number}") }), 0);
         }

@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use super::envelope::refusal;
 use super::offers::{Meant, Offer, Offers};
 use super::repeats::{Repeats, signature};
-use super::{Dialect, ModelCall, TurnBounds, at, free_choice, items, set, usage};
-use crate::limits::{PROXY_ANSWER_CALLS_MAX, PROXY_SOFT_DEADLINE_PERMILLE};
+use super::{Dialect, ModelCall, TurnBounds, at, free_choice, items, push, set, usage};
+use crate::limits::PROXY_ANSWER_CALLS_MAX;
 
 /// What becomes of a call that was made before in its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,8 +63,6 @@ pub struct Done {
     pub answer: Value,
     /// What the runner has not seen.
     pub hidden: Vec<Value>,
-    /// What tells the answer's message from others.
-    pub anchor: String,
 }
 
 /// The turn comes to nothing.
@@ -81,6 +79,8 @@ pub struct Job {
     pub arguments: Value,
     /// What [`Offer::is_enveloped`] says of the tool.
     pub is_enveloped: bool,
+    /// Its time, in milliseconds.
+    pub timeout_ms: u64,
 }
 
 /// One turn.
@@ -116,7 +116,6 @@ struct Round {
     refused: Option<Value>,
     has_ended: bool,
     is_last: bool,
-    trace: Vec<Value>,
 }
 
 impl Turn {
@@ -156,7 +155,7 @@ impl Turn {
         self.rounds
     }
 
-    /// Returns what was called, with which result, in each round.
+    /// Returns what was called, with which result, in each round; of one that goes on, as far as it has come.
     pub fn trace(&self) -> &[Value] {
         &self.trace
     }
@@ -172,6 +171,11 @@ impl Turn {
         &self.interventions
     }
 
+    /// Returns what all answers used together.
+    pub const fn usage(&self) -> &Map<String, Value> {
+        &self.usage
+    }
+
     /// Takes what the model answered, `spent_ms` after the turn began.
     ///
     /// # Errors
@@ -180,6 +184,9 @@ impl Turn {
         usage::add(&mut self.usage, at(&answer, "usage"));
         let mut calls = self.dialect.calls(&mut answer, self.rounds + 1);
         calls.iter_mut().for_each(|call| self.offers.prune(call));
+        if let Some(last) = calls.last_mut().filter(|_| self.dialect.is_cut(&answer)) {
+            last.arguments = Err(CUT.to_owned());
+        }
         if self.is_last && !calls.is_empty() {
             return Err(Failed("the model calls tools when there are none any more".to_owned()));
         }
@@ -203,23 +210,38 @@ impl Turn {
         let is_last = spent.is_some();
         let refused = spent.or_else(|| self.out_of_order(&calls, is_mixed));
         let waiting = calls.into_iter().take(kept).collect();
+        self.trace.push(json!({
+            "round": self.rounds + 1,
+            "tool_calls": [],
+            "round_usage": at(&answer, "usage"),
+        }));
         self.round = Round { answer, kept, waiting, refused, is_last, ..Round::default() };
         Ok(Step::Run)
     }
 
-    /// Returns the next call to carry out; its result belongs to [`Turn::ran`].
-    pub fn job(&mut self) -> Option<Job> {
+    /// Returns the next call to carry out, `spent_ms` after the turn began; its result belongs to [`Turn::ran`].
+    ///
+    /// # Errors
+    /// There is no time left for it, and the turn is to fail then.
+    pub fn job(&mut self, spent_ms: u64) -> Result<Option<Job>, Failed> {
         while let Some(call) = self.round.waiting.pop_front() {
+            if self.round.refused.is_none() {
+                self.round.refused = self.budget(spent_ms)?;
+                self.round.is_last = self.round.refused.is_some();
+            }
             match self.judge(&call) {
                 Ok((offer, arguments)) => {
                     let (tool, is_enveloped) = (offer.tool.clone(), offer.is_enveloped);
                     self.round.running = Some((call, offer));
-                    return Some(Job { tool, arguments, is_enveloped });
+                    let bounds = self.policy.bounds;
+                    let left_ms = bounds.soft_timeout_ms().saturating_sub(spent_ms);
+                    let timeout_ms = bounds.timeout_per_tool_ms.min(left_ms);
+                    return Ok(Some(Job { tool, arguments, is_enveloped, timeout_ms }));
                 }
                 Err((result, more)) => self.note(&call, None, result, &more),
             }
         }
-        None
+        Ok(None)
     }
 
     /// Takes the result of the call that [`Turn::job`] returned last, and how long it took.
@@ -230,7 +252,7 @@ impl Turn {
         self.has_acted |= !offer.read_only;
         offer.rename_in(&mut result);
         let arguments = call.arguments.clone().unwrap_or_default();
-        let signature = signature(&offer.tool, &arguments);
+        let signature = signature(&offer, &arguments);
         self.repeats.note(&signature, &offer, self.rounds + 1, &result);
         self.round.has_ended |= offer.is_terminal && at(&result, "ok") == true;
         self.note(&call, Some(&offer), result, &json!({ "latency_ms": latency_ms }));
@@ -240,11 +262,6 @@ impl Turn {
     pub fn close(&mut self) -> Step {
         let round = std::mem::take(&mut self.round);
         self.rounds += 1;
-        self.trace.push(json!({
-            "round": self.rounds,
-            "tool_calls": round.trace,
-            "round_usage": at(&round.answer, "usage"),
-        }));
         self.dialect.append(&mut self.request, &round.answer, round.kept, &round.results);
         self.hidden.1 = items(&self.request, self.dialect.messages()).len();
         free_choice(&mut self.request, &self.offers);
@@ -263,8 +280,6 @@ impl Turn {
 
     /// Returns the refusal of calls for which there are no rounds, or no time, left.
     fn budget(&self, spent_ms: u64) -> Result<Option<Value>, Failed> {
-        let total_ms = self.policy.bounds.total_timeout_ms;
-        let soft_ms = total_ms.saturating_mul(PROXY_SOFT_DEADLINE_PERMILLE) / 1_000;
         let mut details = json!({
             "max_rounds": self.policy.bounds.max_rounds,
             "finalize_now": true,
@@ -272,7 +287,7 @@ impl Turn {
         });
         let why = if self.rounds >= self.policy.bounds.max_rounds {
             "this turn has no rounds of tool calls left"
-        } else if spent_ms >= soft_ms {
+        } else if spent_ms >= self.policy.bounds.soft_timeout_ms() {
             set(&mut details, "soft_deadline", true.into());
             set(&mut details, "data_may_be_stale", true.into());
             "this turn has no time left"
@@ -318,7 +333,7 @@ impl Turn {
         let arguments = call.arguments.clone();
         let arguments =
             arguments.map_err(|why| told(refusal("invalid_arguments", None, &why, None)))?;
-        let signature = signature(&offer.tool, &arguments);
+        let signature = signature(offer, &arguments);
         match self.repeats.find(&offer.name, &signature, self.policy.repeat) {
             Some(found) => {
                 // What it came to counts again.
@@ -344,7 +359,9 @@ impl Turn {
         for (key, value) in more.as_object().into_iter().flatten() {
             set(&mut trace, key, value.clone());
         }
-        self.round.trace.push(trace);
+        if let Some(round) = self.trace.last_mut() {
+            push(round, "tool_calls", trace);
+        }
         self.round.results.push((call.id.clone(), result));
     }
 
@@ -354,10 +371,10 @@ impl Turn {
         }
         let messages = items(&self.request, self.dialect.messages());
         let hidden = messages.get(self.hidden.0..self.hidden.1).unwrap_or_default().to_vec();
-        let anchor = self.dialect.anchor(&self.dialect.message(&answer)).unwrap_or_default();
-        Done { answer, hidden, anchor }
+        Done { answer, hidden }
     }
 }
 
+const CUT: &str = "the answer was cut in this call: make it again, in a shorter answer";
 const LAST_WORDS: &str = "No more tools can be called in this turn. Answer now with what you have, and say \
 what is missing.";

@@ -6,14 +6,51 @@ use serde_json::{Map, Value};
 pub(super) fn add(sum: &mut Map<String, Value>, of: &Value) {
     for (key, value) in of.as_object().into_iter().flatten() {
         let known = sum.entry(key).or_insert(Value::Null);
-        match (known.as_u64(), value.as_u64()) {
-            (Some(one), Some(other)) => *known = one.saturating_add(other).into(),
-            _ if value.is_object() => {
-                let mut parts = known.as_object().cloned().unwrap_or_default();
-                add(&mut parts, value);
-                *known = parts.into();
-            }
-            _ => *known = value.clone(),
+        *known = both(known, value);
+    }
+}
+
+/// Returns what two answers come to where one says `known` and the next `more`. One that says nothing takes
+/// nothing back.
+fn both(known: &Value, more: &Value) -> Value {
+    if let (Some(one), Some(other)) = (known.as_u64(), more.as_u64()) {
+        return one.saturating_add(other).into();
+    }
+    if let (Some(one), Some(other)) = (known.as_f64(), more.as_f64()) {
+        return (one + other).into();
+    }
+    match more {
+        Value::Null => known.clone(),
+        Value::Object(_) => {
+            let mut parts = known.as_object().cloned().unwrap_or_default();
+            add(&mut parts, more);
+            parts.into()
         }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_kind_are_added_and_nothing_takes_none_away() {
+        let mut sum = Map::new();
+        for used in [
+            json!({ "tokens": 1, "cost": 0.25, "details": { "cached": 1 }, "tier": "a", "none": null }),
+            json!({ "tokens": 2, "cost": 0.5, "details": null, "tier": "b" }),
+            json!({ "tokens": null, "cost": 1, "details": { "cached": 2, "more": 3 } }),
+            Value::Null,
+        ] {
+            add(&mut sum, &used);
+        }
+        let details = json!({ "cached": 3, "more": 3 });
+        assert_eq!(
+            Value::from(sum),
+            json!({ "tokens": 3, "cost": 1.75, "details": details, "tier": "b", "none": null })
+        );
     }
 }

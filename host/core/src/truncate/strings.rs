@@ -42,7 +42,7 @@ pub(super) fn shorten(value: &mut Value, bytes: usize, bytes_max: usize) -> bool
 
 /// Returns how long each of `costs` may be, at most, for all of them to fit `bytes_max`: those
 /// below it keep what they have, and leave the rest to the others.
-fn level(mut costs: Vec<usize>, bytes_max: usize) -> usize {
+pub(crate) fn level(mut costs: Vec<usize>, bytes_max: usize) -> usize {
     costs.sort_unstable();
     let (mut left, mut strings) = (bytes_max, costs.len());
     for cost in costs {
@@ -61,7 +61,7 @@ fn cost(text: &str) -> usize {
 }
 
 /// An escape's backslash and quote are escaped once more.
-fn char_cost(c: char) -> usize {
+pub(super) fn char_cost(c: char) -> usize {
     match c {
         '"' | '\\' => 4,
         '\n' | '\r' | '\t' => 3,

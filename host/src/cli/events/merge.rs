@@ -50,7 +50,8 @@ pub(super) struct Events {
     /// Chains that are not open yet, the oldest last, each with the time of its beginning.
     later: Vec<(String, String)>,
     open: Vec<Source>,
-    turns: HashSet<u64>,
+    /// The calls that turns tell of.
+    told_of: HashSet<Made>,
     /// Where calls of turns to come are in the record, by what asked for them.
     told: HashMap<String, String>,
     /// Lines that are none.
@@ -65,10 +66,40 @@ struct Source {
     next: VecDeque<Value>,
 }
 
-/// Which turn a line of a history is of.
+/// A call of a turn: the turn, its round, and how many were made in that with this one.
+type Made = (u64, u64, u64);
+
+/// What a line of a history tells: of which turn it is, and what was called in it.
 #[derive(Deserialize)]
 struct TurnLine {
     turn: String,
+    #[serde(default)]
+    tool_trace: Vec<Round>,
+}
+
+#[derive(Deserialize)]
+struct Round {
+    round: u64,
+    tool_calls: Vec<Called>,
+}
+
+/// A call that was not made has no time.
+#[derive(Deserialize)]
+struct Called {
+    latency_ms: Option<u64>,
+}
+
+impl TurnLine {
+    /// Returns the calls that were made.
+    fn made(&self) -> Vec<Made> {
+        let turn = id(&self.turn);
+        let made = |round: &Round| {
+            let count = round.tool_calls.iter().filter(|call| call.latency_ms.is_some()).count();
+            let number = round.round;
+            (1..=count as u64).filter_map(move |made| Some((turn?, number, made)))
+        };
+        self.tool_trace.iter().flat_map(made).collect()
+    }
 }
 
 impl Events {
@@ -79,13 +110,13 @@ impl Events {
         let mut later: Vec<_> =
             chains.into_iter().map(|chain| (begin(&chain).unwrap_or_default(), chain)).collect();
         later.sort_unstable_by(|one, other| other.cmp(one));
-        let mut turns = HashSet::new();
+        let mut told_of = HashSet::new();
         for line in histories.iter().flat_map(|files| lines(files.clone())) {
-            let turn = serde_json::from_slice(&line?).ok().and_then(|TurnLine { turn }| id(&turn));
-            turns.extend(turn);
+            let turn = serde_json::from_slice::<TurnLine>(&line?);
+            told_of.extend(turn.iter().flat_map(TurnLine::made));
         }
         let (open, told) = (Vec::new(), HashMap::new());
-        let mut events = Self { dir, later, open, turns, told, skipped: 0 };
+        let mut events = Self { dir, later, open, told_of, told, skipped: 0 };
         for files in histories {
             events.add(lines(files.clone()), None)?;
         }
@@ -147,15 +178,16 @@ impl Events {
         }
     }
 
-    /// Returns a call that ended, unless its turn tells of it.
+    /// Returns a call that ended, unless its turn tells of that very one.
     fn call(&mut self, chain: &str, mut record: Value) -> Option<Value> {
         if text(&record, "event") != "call.finished" {
             return None;
         }
         let (request, call) =
             (text(&record, "request"), format!("{chain}/{}", text(&record, "call")));
-        let turn = request.split_once('.').and_then(|(turn, _)| id(turn));
-        if turn.is_some_and(|turn| self.turns.contains(&turn)) {
+        // What a call of a turn calls itself has its name, and is told of by nobody else.
+        let is_nested = !text(&record, "parent").is_empty();
+        if !is_nested && made(request).is_some_and(|made| self.told_of.remove(&made)) {
             self.told.insert(request.to_owned(), call);
             return None;
         }
@@ -169,6 +201,15 @@ impl Events {
         record.as_object_mut()?.extend(more.as_object().cloned().unwrap_or_default());
         Some(record)
     }
+}
+
+/// Reads how the proxy names a call of a turn.
+fn made(request: &str) -> Option<Made> {
+    let mut parts = request.split('.');
+    let turn = id(parts.next()?)?;
+    let [round, made] = [parts.next()?, parts.next()?];
+    parts.next().is_none().then_some(())?;
+    Some((turn, round.parse().ok()?, made.parse().ok()?))
 }
 
 /// Reads the id of a turn: so many digits that each is a number of its own.
@@ -274,5 +315,44 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert_eq!(events.skipped, 2, "the torn line and the long one");
+    }
+
+    #[test]
+    fn a_call_that_its_turn_does_not_tell_of_is_told_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let made = |number: u32, request: &str| {
+            call("2000-2-0", number, 3_000 + i64::from(number), request)
+        };
+        // A call within the one that is told of, one that was cut off with its turn, one by another of that name.
+        let nested = made(1, "aa.1.1").replace("\"principal\"", "\"parent\":\"2\",\"principal\"");
+        let calls =
+            [nested, made(2, "aa.1.1"), made(3, "aa.1.2"), made(4, "aa.1.1"), made(5, "bb.1.1")];
+        write("2000-2-0.jsonl", &calls.concat());
+        let turn = |turn: &str, ms: i64, trace: Value| {
+            let ts = clock::rfc3339(ms);
+            format!("{}\n", json!({"claw_id": "ada", "turn": turn, "ts": ts, "tool_trace": trace}))
+        };
+        let told =
+            json!([{"round": 1, "tool_calls": [{"name": "t", "status": "ok", "latency_ms": 1}]}]);
+        let lines = [turn("aa", 4_000, told), turn("bb", 5_000, json!({"omitted_bytes": 9}))];
+        write("h", &lines.concat());
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        let mut events = Events::open(Some(dir), &[vec![folder.path().join("h")]]).unwrap();
+        let mut told = Vec::new();
+        while let Some(event) = events.next().unwrap() {
+            told.push(format!("{} {}", text(&event, "type"), text(&event, "call")));
+        }
+        let expected = [
+            "call 2000-2-0/1",
+            "call 2000-2-0/3",
+            "call 2000-2-0/4",
+            "call 2000-2-0/5",
+            "turn ",
+            "tool_call 2000-2-0/2",
+            "turn ",
+        ];
+        assert_eq!(told, expected);
     }
 }

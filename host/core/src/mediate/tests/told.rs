@@ -84,8 +84,8 @@ fn a_turn_has_acted_as_soon_as_a_call_is_begun_that_may_change_something() {
     assert!(!runner.turn.has_acted());
     runner.turn.hear(answer(&OpenAi, &[("svc_put", json!({}))], ""), 0).unwrap();
     assert!(!runner.turn.has_acted());
-    runner.turn.job().unwrap();
+    runner.turn.job(0).unwrap().unwrap();
     assert!(runner.turn.has_acted());
     runner.turn.ran(json!({ "ok": false }), 1);
-    assert!(runner.turn.job().is_none() && runner.turn.has_acted());
+    assert!(runner.turn.job(0).unwrap().is_none() && runner.turn.has_acted());
 }

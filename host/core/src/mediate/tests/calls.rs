@@ -1,0 +1,199 @@
+//! What becomes of the calls that a model makes, and what is kept of them.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+fn what_ran_is_told_before_its_round_has_ended_and_what_was_used_as_well() {
+    let mut runner = Runner::new(&OpenAi, &["svc.get"], Policy::default());
+    let calls = [("svc_get", json!({ "n": 1 })), ("svc_get", json!({ "n": 2 }))];
+    runner.hear(&[("svc_get", json!({}))], "").unwrap();
+    runner.turn.hear(answer(&OpenAi, &calls, ""), 0).unwrap();
+    runner.turn.job(0).unwrap().unwrap();
+    runner.turn.ran(json!({ "ok": true }), 7);
+    let trace = runner.turn.trace();
+    let told = &trace[1]["tool_calls"];
+    assert_eq!((trace.len(), told.as_array().unwrap().len()), (2, 1));
+    assert_eq!((&trace[1]["round"], &told[0]["latency_ms"]), (&json!(2), &json!(7)));
+    assert_eq!(runner.turn.usage()["prompt_tokens"], 20);
+}
+
+#[test]
+fn of_an_answer_with_several_courses_the_first_counts_and_one_with_none_may_be_an_error() {
+    let mut said = answer(&OpenAi, &[], "final");
+    let other = answer(&OpenAi, &[("svc_get", json!({}))], "")["choices"][0].clone();
+    push(&mut said, "choices", other);
+    let mut runner = Runner::new(&OpenAi, &["svc.get"], Policy::default());
+    let done = done(runner.hear_it(said, 0));
+    assert_eq!(done.answer, answer(&OpenAi, &[], "final"));
+    for (answer, is_error) in [
+        (json!({ "choices": [], "error": { "message": "m" } }), true),
+        (json!({ "choices": [], "error": null }), false),
+        (json!({ "choices": [{}], "error": { "message": "m" } }), false),
+    ] {
+        assert_eq!(OpenAi.is_error(&answer), is_error, "{answer}");
+    }
+}
+
+#[test]
+fn arguments_that_are_an_object_are_taken_and_go_back_as_a_text_and_other_kinds_are_refused() {
+    let call = |written: Value| json!({ "id": "id0", "type": "function", "function": { "name": "svc_put", "arguments": written } });
+    let chat = |call: Value| json!({ "choices": [{ "message": { "role": "assistant", "tool_calls": [call] } }] });
+    let item = |kind: &str, more: Value| {
+        let mut item = json!({ "type": kind, "call_id": "id0", "name": "svc_put" });
+        item.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "output": [item] })
+    };
+    let custom =
+        json!({ "id": "id0", "type": "custom", "custom": { "name": "svc_put", "input": "x" } });
+    let written = json!({ "a": 1 });
+    let ran = |dialect: &'static dyn Dialect, answer: Value| {
+        let mut runner = Runner::new(dialect, &["svc.put"], Policy::default());
+        assert_eq!(runner.turn.hear(answer, 0).unwrap(), Step::Run);
+        let arguments = runner.turn.job(0).unwrap().map(|job| job.arguments);
+        runner.turn.ran(json!({ "ok": true }), 1);
+        runner.turn.close();
+        let said = runner.messages().iter().find_map(|message| {
+            message
+                .pointer("/tool_calls/0/function/arguments")
+                .or_else(|| message.get("arguments"))
+                .cloned()
+        });
+        (arguments, said)
+    };
+    let text = |text: &str| Some(json!(text));
+    for (dialect, taken, missing) in [
+        (&OpenAi as &dyn Dialect, chat(call(written.clone())), chat(call(Value::Null))),
+        (
+            &Responses,
+            item("function_call", json!({ "arguments": written })),
+            item("function_call", json!({})),
+        ),
+    ] {
+        assert_eq!(ran(dialect, taken), (Some(written.clone()), text("{\"a\":1}")));
+        assert_eq!(ran(dialect, missing), (Some(json!({})), text("{}")));
+    }
+    for (dialect, wrong) in [
+        (&OpenAi as &dyn Dialect, chat(call(json!([1])))),
+        (&OpenAi, chat(call(json!(true)))),
+        (&OpenAi, chat(custom)),
+        (&Responses, item("function_call", json!({ "arguments": 7 }))),
+        (&Responses, item("custom_tool_call", json!({ "input": "x" }))),
+        (&Responses, item("computer_call", json!({}))),
+    ] {
+        assert_eq!(ran(dialect, wrong.clone()).0, None, "{wrong}");
+    }
+}
+
+#[test]
+fn the_last_call_of_an_answer_that_was_cut_is_not_made() {
+    for (dialect, place, why) in [
+        (&OpenAi as &dyn Dialect, "/choices/0/finish_reason", "length"),
+        (&Anthropic, "/stop_reason", "max_tokens"),
+        (&Responses, "/status", "incomplete"),
+    ] {
+        let mut runner = Runner::new(dialect, &["svc.put", "svc.cancel"], Policy::default());
+        let calls = [("svc_put", json!({ "a": 1 })), ("svc_cancel", json!({}))];
+        let mut cut = answer(dialect, &calls, "");
+        *cut.pointer_mut(place).unwrap() = why.into();
+        assert_eq!(runner.hear_it(cut, 0).unwrap(), Step::Ask);
+        assert_eq!(runner.ran, ["svc.put"]);
+        assert_eq!(runner.codes(), ["ok", "invalid_arguments"]);
+        assert!(Value::from(runner.messages()).to_string().contains("was cut"));
+    }
+}
+
+#[test]
+fn calls_of_one_answer_for_which_there_is_no_time_left_are_refused() {
+    let calls = [1, 2, 3].map(|n| ("svc_get", json!({ "n": n })));
+    for dialect in DIALECTS {
+        let begun = |strict: bool| {
+            let policy = Policy { strict, ..Policy::default() };
+            let mut runner = Runner::new(dialect, &["svc.get"], policy);
+            assert_eq!(runner.turn.hear(answer(dialect, &calls, ""), 0).unwrap(), Step::Run);
+            assert_eq!(runner.turn.job(0).unwrap().unwrap().timeout_ms, 30_000);
+            runner.turn.ran(json!({ "ok": true }), 1);
+            runner
+        };
+        let mut runner = begun(false);
+        assert_eq!(runner.turn.job(108_000), Ok(None));
+        assert_eq!(runner.turn.close(), Step::Ask);
+        assert_eq!(runner.codes(), ["ok", "tool_budget_exhausted", "tool_budget_exhausted"]);
+        assert!(runner.messages().last().unwrap().to_string().contains("No more tools"));
+        assert!(begun(true).turn.job(108_000).is_err());
+        // The last one may have taken all of it.
+        let mut strict = begun(true);
+        for _ in 0..2 {
+            let job = strict.turn.job(107_000).unwrap().unwrap();
+            assert_eq!(job.timeout_ms, 1_000);
+            strict.turn.ran(json!({ "ok": true }), 1);
+        }
+        assert_eq!(strict.turn.job(108_000), Ok(None));
+        assert_eq!(strict.turn.close(), Step::Ask);
+    }
+}
+
+#[test]
+fn a_call_that_fails_in_passing_and_is_made_again_is_no_loop() {
+    let [get, put] = [[("svc_get", json!({}))], [("svc_put", json!({}))]];
+    let mut runner = Runner::new(&OpenAi, &["svc.get", "svc.put"], bounded(100));
+    runner.hear(&get, "").unwrap();
+    runner.hear(&get, "").unwrap();
+    runner.result = refusal("http_503", Some(503), "later", None);
+    for _ in 0..4 {
+        runner.hear(&put, "").unwrap();
+    }
+    assert_eq!(runner.ran.len(), 5);
+    assert!(runner.turn.request().get("tools").is_some());
+}
+
+#[test]
+fn who_calls_tells_no_call_of_a_service_from_another() {
+    let calls = [("svc_put", json!({ "claw_id": "a", "n": 1 })), ("svc_put", json!({ "n": 1 }))];
+    for is_enveloped in [true, false] {
+        let offers = Offers::new(vec![Offer { is_enveloped, ..offer("svc.put") }], Vec::new());
+        let mut turn = Turn::new(&OpenAi, request(&OpenAi), offers, Policy::default());
+        turn.hear(answer(&OpenAi, &calls, ""), 0).unwrap();
+        let job = turn.job(0).unwrap().unwrap();
+        assert_eq!(job.arguments, calls[0].1);
+        turn.ran(json!({ "ok": true }), 1);
+        assert_eq!(turn.job(0).unwrap().is_none(), is_enveloped);
+    }
+}
+
+#[test]
+fn of_a_long_turn_results_are_shortened_and_nothing_else() {
+    const BYTES: usize = 50_000;
+    for dialect in DIALECTS {
+        let mut runner = Runner::new(dialect, &["svc.put", "svc.get"], Policy::default());
+        let short = json!({ "ok": true, "status_code": 200, "data": { "id": 7 } });
+        runner.result = short.clone();
+        runner.hear(&[("svc_put", json!({ "n": 1 }))], "Let me see.").unwrap();
+        let long = "ä\"".repeat(5_000);
+        runner.result = json!({ "ok": true, "data": long });
+        let calls: Vec<_> = (0..17).map(|n| ("svc_get", json!({ "n": n }))).collect();
+        runner.hear(&calls, "").unwrap();
+        let mut whole = done(runner.hear(&[], "bye")).hidden;
+        let mut hidden = whole.clone();
+        fit(dialect, &mut hidden, usize::MAX);
+        assert_eq!(hidden, whole);
+        fit(dialect, &mut hidden, BYTES);
+        let bytes = Value::from(hidden.clone()).to_string().len();
+        assert!((BYTES - 1_000..=BYTES).contains(&bytes), "{bytes}");
+        // Takes the results out.
+        let results = |messages: &mut Vec<Value>| -> Vec<Value> {
+            let results = messages.iter_mut().flat_map(|message| dialect.results(message));
+            let texts = results.map(Value::take);
+            texts.map(|text| serde_json::from_str(text.as_str().unwrap()).unwrap()).collect()
+        };
+        let told = results(&mut hidden);
+        assert_eq!((told.len(), &told[0]), (18, &short));
+        let last = &told[17];
+        assert_eq!((&last["ok"], &last["truncated"]), (&json!(true), &json!(true)));
+        assert_eq!(last["original_bytes"], json!(long.len()));
+        assert!(long.starts_with(last["data"].as_str().unwrap()), "{last}");
+        results(&mut whole);
+        assert_eq!(hidden, whole);
+    }
+}

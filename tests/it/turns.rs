@@ -1,0 +1,77 @@
+//! Turns through the proxy that end otherwise than they should, and what is told of them.
+
+use clawhost_tests::Proxied;
+use clawhost_tests::model::Say;
+use clawhost_tests::proxied::{OPENAI_PATH, PROVIDER_KEY, request};
+use serde_json::{Value, json};
+
+use crate::proxy::{ALL_PATHS, NOTHING, messages, says, spoken, streamed, word};
+
+#[tokio::test]
+async fn without_tools_of_ours_streams_pass_event_by_event() {
+    let events = vec![
+        "data: {\"choices\":[{\"delta\":{\"content\":\"ä\"}}]}\n\n".to_owned(),
+        ": comment\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":2}}\n\n".to_owned(),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    let error = "data: {\"error\":{\"message\":\"overloaded\"}}\n\n".to_owned();
+    let says = vec![
+        Say::Events(events.clone()),
+        Say::Cut(vec![events[0].clone(), "data: {\"cho".to_owned()]),
+        Say::Events(vec![events[0].clone(), error.clone()]),
+        Say::Events(events[..1].to_vec()),
+    ];
+    let mut proxied = Proxied::new(NOTHING, says).await;
+    let body = streamed(request(OPENAI_PATH, "hi")).to_string();
+    let got = proxied.post(OPENAI_PATH, &body).await;
+    assert_eq!((got.status, got.body), (200, events.concat()));
+    assert_eq!(proxied.host.host().providers().usage().tokens_today, 52);
+    let cut = proxied.post(OPENAI_PATH, &body).await;
+    let rest = cut.body.strip_prefix(events[0].as_str()).unwrap();
+    assert!(rest.starts_with("\n\ndata: {\"error\":"), "{rest}");
+    assert!(rest.contains("broke off") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
+    // What the provider ends with passes, whatever it is.
+    assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, format!("{}{error}", events[0]));
+    assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, events[0]);
+    proxied.stop().await;
+    let history = proxied.history("ada");
+    assert_eq!((&history[0]["status"], &history[0]["status_code"]), (&json!("ok"), &json!(200)));
+    assert_eq!(history[0]["usage"]["prompt_tokens"], 50);
+    for (turn, why) in history[1..].iter().zip(["broke off", "overloaded", "broke off"]) {
+        assert_eq!((&turn["status"], &turn["status_code"]), (&json!("error"), &json!(502)));
+        assert!(turn["error"]["error"]["message"].as_str().unwrap().contains(why), "{turn}");
+        assert!(turn["response"]["sse"].as_str().unwrap().starts_with(&events[0]), "{turn}");
+    }
+    assert_eq!(history[0]["path"], "/v1/chat/completions");
+    assert_eq!(history[0]["response"]["sse"], events.concat());
+}
+
+#[tokio::test]
+async fn an_answer_that_is_an_error_is_one_for_the_client_too() {
+    let error = json!({ "choices": [], "error": { "message": "rate limited", "code": 429 } });
+    let proxied = Proxied::open(vec![Say::Json(error)]).await;
+    let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+    let told = (got.status, got.json()["error"]["message"].clone());
+    assert_eq!(told, (502, json!("rate limited")));
+}
+
+#[tokio::test]
+async fn what_was_hidden_comes_back_before_an_answer_that_held_a_secret() {
+    for path in ALL_PATHS {
+        let look: &[(&str, Value)] = &[("lookup", word("wasm"))];
+        let none: &[(&str, Value)] = &[];
+        let said = format!("It is {PROVIDER_KEY}.");
+        let script = [("", look), (said.as_str(), none), ("Bye.", none)];
+        let proxied = Proxied::open(says(path, &script)).await;
+        let (mut body, key) = (request(path, "What is it?"), messages(path));
+        body[key] = json!([{ "role": "user", "content": "What is it?" }]);
+        let got = proxied.post(path, &body.to_string()).await.json();
+        assert!(got.to_string().contains("[redacted"), "{got}");
+        let messages = body[key].as_array_mut().unwrap();
+        messages.push(spoken(path, &got));
+        messages.push(json!({ "role": "user", "content": "And now?" }));
+        proxied.post(path, &body.to_string()).await;
+        let asked = proxied.model.asked().pop().unwrap().body[key].to_string();
+        assert!(asked.contains("wasm"), "{asked}");
+    }
+}
