@@ -180,8 +180,11 @@ impl Exposed {
         self.0.get(&list).map_or(&[], Vec::as_slice)
     }
 
+    /// Says whether it has what is called so. An address is one of its own where it lists it, and
+    /// where one of its patterns has room for it.
     fn has(&self, list: List, name: &str) -> bool {
-        self.items(list).iter().any(|item| name_of(list, item) == name)
+        let is_listed = self.items(list).iter().any(|item| name_of(list, item) == name);
+        is_listed || (list == List::Resources && self.has_pattern_of(name))
     }
 
     fn has_pattern_of(&self, uri: &str) -> bool {
@@ -225,6 +228,14 @@ pub fn shared(all: &[Served]) -> Vec<String> {
             owners.entry((list, name_of(list, item))).or_default().push(&served.tool);
         }
     }
+    for ((_, uri), tools) in owners.iter_mut().filter(|((list, _), _)| *list == List::Resources) {
+        let resources = all.iter().filter(|served| served.kind == Kind::Resources);
+        let patterned = resources.filter(|served| served.lists.has_pattern_of(uri));
+        tools.extend(patterned.map(|served| served.tool.as_str()));
+        // One that lists the address as well is one.
+        tools.sort_unstable();
+        tools.dedup();
+    }
     let mut notes: BTreeMap<Vec<&str>, (&str, usize)> = BTreeMap::new();
     for ((_, name), tools) in owners.into_iter().filter(|(_, tools)| tools.len() > 1) {
         notes.entry(tools).or_insert((name, 0)).1 += 1;
@@ -250,13 +261,10 @@ impl<'a> Offers<'a> {
         all.filter(|item| self.owner(list, name_of(list, item)).is_some()).collect()
     }
 
-    /// Returns the tool that reads the resource at `uri`. What is listed goes before patterns.
+    /// Returns the tool that reads the resource at `uri`. What one server lists takes nothing from
+    /// the pattern of another.
     pub fn resource(&self, uri: &str) -> Option<&'a str> {
-        let patterned =
-            || one(self.of(Kind::Resources).filter(|served| served.lists.has_pattern_of(uri)));
-        let is_listed =
-            self.of(Kind::Resources).any(|served| served.lists.has(List::Resources, uri));
-        if is_listed { self.owner(List::Resources, uri) } else { patterned() }
+        self.owner(List::Resources, uri)
     }
 
     /// Returns the tool that gets the prompt `name`.
@@ -320,15 +328,28 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_takes_nothing_that_another_server_lists() {
-        let a = served("a", Kind::Resources, &[(List::Resources, &["x:1/data"])]);
+    fn an_address_of_one_servers_list_and_anothers_pattern_is_nobodys() {
+        let a = served("a", Kind::Resources, &[(List::Resources, &["x:1/data", "z:1"])]);
         let b = served("b", Kind::Resources, &[(List::Templates, &["x:{id}/data", "y:{id}"])]);
         let offers = Offers(vec![&a, &b]);
-        assert_eq!(offers.resource("x:1/data"), Some("a"));
-        assert_eq!(offers.resource("x:2/data"), Some("b"));
-        assert_eq!((offers.resource("x:2/other"), offers.resource("z:1")), (None, None));
+        assert_eq!((offers.resource("x:1/data"), offers.resource("x:2/data")), (None, Some("b")));
+        assert_eq!((offers.resource("z:1"), offers.resource("x:2/other")), (Some("a"), None));
+        let listed: Vec<_> =
+            offers.list(List::Resources).into_iter().map(|item| &item["uri"]).collect();
+        assert_eq!(listed, ["z:1"], "what cannot be read is not listed");
         let c = served("c", Kind::Resources, &[(List::Templates, &["x:{+path}"])]);
         assert_eq!(Offers(vec![&a, &b, &c]).resource("x:2/data"), None, "two could have it");
+        let told = "a and b have 1 names in common, such as `x:1/data`: nothing of these is served";
+        assert_eq!(shared(&[a, b]), [told]);
+    }
+
+    #[test]
+    fn a_server_may_list_what_its_own_pattern_has_room_for() {
+        let lists: &[(List, &[&str])] =
+            &[(List::Resources, &["x:1"]), (List::Templates, &["x:{id}"])];
+        let a = served("a", Kind::Resources, lists);
+        assert_eq!(Offers(vec![&a]).resource("x:1"), Some("a"));
+        assert_eq!(shared(&[a]), [""; 0]);
     }
 
     #[test]
