@@ -77,13 +77,13 @@ impl Dialogue {
 #[derive(Default)]
 pub struct Asks {
     asked: AtomicUsize,
-    clean: OnceLock<Box<Clean>>,
+    clean: OnceLock<(Box<Clean>, Box<Clean>)>,
     now: watch::Sender<Option<Arc<Asked>>>,
     /// How long its client was waited for; held while something is asked.
     waited: tokio::sync::Mutex<Duration>,
 }
 
-/// Takes out of what is asked what may not leave.
+/// Takes out of what is asked, or answered, what may not pass; nothing where none of it may.
 type Clean = dyn Fn(Value) -> Option<Value> + Send + Sync;
 
 /// What is asked at the moment.
@@ -114,10 +114,15 @@ impl Asked {
 }
 
 impl Asks {
-    /// Has `clean` take out of everything that is asked what may not leave; before, nothing is asked.
-    pub fn cleaned_by(&self, clean: impl Fn(Value) -> Option<Value> + Send + Sync + 'static) {
+    /// Has `asked` take out of everything that is asked what may not leave, and `answered` of what is answered what
+    /// may not reach whoever asks; before, nothing is asked.
+    pub fn cleaned_by(
+        &self,
+        asked: impl Fn(Value) -> Option<Value> + Send + Sync + 'static,
+        answered: impl Fn(Value) -> Option<Value> + Send + Sync + 'static,
+    ) {
         // A call that is tried again is the same call.
-        let _ = self.clean.set(Box::new(clean));
+        let _ = self.clean.set((Box::new(asked), Box::new(answered)));
     }
 
     /// Returns what is asked, from now on.
@@ -136,14 +141,15 @@ impl Asks {
         }
         let mut waited = self.waited.lock().await;
         let (sender, answered) = oneshot::channel();
-        let requests = self.clean.get()?(requests)?;
+        let (clean_asked, clean_answered) = self.clean.get()?;
+        let requests = clean_asked(requests)?;
         let (answers, since) = (Mutex::new(Some(sender)), Instant::now());
         self.now.send_replace(Some(Arc::new(Asked { requests, answers })));
         let left = Duration::from_millis(QUESTION_ANSWER_MS).saturating_sub(*waited);
         let answer = timeout(left, answered).await;
         *waited += since.elapsed();
         self.now.send_replace(None);
-        answer.ok()?.ok()
+        clean_answered(answer.ok()?.ok()?)
     }
 }
 
@@ -159,7 +165,7 @@ mod tests {
 
     fn dialogue() -> (Dialogue, Arc<Asks>) {
         let asks = Arc::new(Asks::default());
-        asks.cleaned_by(Some);
+        asks.cleaned_by(Some, |answer| Some(answer).filter(|it| it != &json!("secret")));
         let capabilities = Map::from_iter([("elicitation".to_owned(), json!({}))]);
         (Dialogue { capabilities, asks: Some(Arc::clone(&asks)), ..Dialogue::default() }, asks)
     }
@@ -186,6 +192,20 @@ mod tests {
         let expected = (0..QUESTION_ROUNDS_MAX).map(|n| Some(json!(n)));
         assert!(answers.into_iter().filter(Option::is_some).eq(expected));
         assert_eq!(asks.waited().await.as_secs(), QUESTION_ROUNDS_MAX as u64);
+    }
+
+    #[tokio::test]
+    async fn what_may_not_reach_whoever_asks_is_no_answer() {
+        let (dialogue, asks) = dialogue();
+        for (answer, expected) in [("secret", None), ("plain", Some(json!("plain")))] {
+            let mut now = asks.now();
+            let answering = async {
+                let asked = now.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+                asked.answer(Some(json!(answer)));
+            };
+            let (answered, ()) = tokio::join!(dialogue.ask(form()), answering);
+            assert_eq!(answered, expected);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -83,6 +83,16 @@ fn older(cli: &Cli) -> Option<PathBuf> {
     Some(folder)
 }
 
+/// Has personal data refused at a boundary, by the runtime file of `folder`.
+fn refuse_people(folder: &Path, boundary: &str) {
+    let path = folder.join("clawhost.json");
+    let mut runtime: Value =
+        serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    runtime["filters"] =
+        json!({"people": {"kinds": ["pii"], "boundaries": [boundary], "action": "block"}});
+    std::fs::write(path, runtime.to_string()).unwrap();
+}
+
 fn everything() -> Value {
     json!([{"id": "everything", "action": "allow", "scope": "all"}])
 }
@@ -275,6 +285,62 @@ fn an_older_server_asks_clients_of_both_eras_while_its_call_runs() {
     // A client that can be asked nothing is not asked.
     let done = modern(&mut client, "tools/call", call, &json!({}))["result"].clone();
     assert_eq!(done["content"][0]["text"], "Hello, nobody!", "{done}");
+}
+
+#[test]
+fn what_a_client_answers_is_held_against_what_arguments_are() {
+    let cli = Cli::new(PROGRAM);
+    let Some(folder) = older(&cli) else { return };
+    refuse_people(&folder, "arguments");
+    let mut client = start(&cli, &folder);
+    initialize(&mut client, "older__ask_name", &json!({"elicitation": {}}));
+    for (name, greeted) in [("ann@corp.test", "Hello, nobody!"), ("Ada", "Hello, Ada!")] {
+        client.begin("older__ask_name", &json!({}));
+        let question = client.hear_of("elicitation/create");
+        let answer = json!({"action": "accept", "content": {"name": name}});
+        client.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+        assert_eq!(client.answer()["result"]["content"][0]["text"], greeted);
+    }
+    drop(client);
+    assert_eq!(cli.log().matches("personal-data").count(), 1, "{}", cli.log());
+}
+
+#[test]
+fn what_a_client_brings_with_its_call_is_held_against_what_arguments_are() {
+    let cli = Cli::new(PROGRAM);
+    let Some(folder) = documents(&cli, &json!(["questions"]), &everything()) else { return };
+    refuse_people(&folder, "arguments");
+    let mut client = start(&cli, &folder);
+    let elicits = json!({"elicitation": {}});
+    until_served(&mut client, ASKS);
+    let mut call = json!({"name": ASKS, "arguments": {}});
+    let asked = modern(&mut client, "tools/call", call.clone(), &elicits)["result"].clone();
+    call["requestState"] = asked["requestState"].clone();
+    for (mail, is_error) in [("ann@corp.test", true), ("none", false)] {
+        let content = json!({"ok": true, "mail": mail});
+        call["inputResponses"] = json!({"confirm": {"action": "accept", "content": content}});
+        let done = modern(&mut client, "tools/call", call.clone(), &elicits)["result"].clone();
+        assert_eq!(done["isError"] == true, is_error, "{done}");
+        assert_eq!(done["_meta"]["clawhost/code"] == -32011, is_error, "{done}");
+    }
+}
+
+#[test]
+fn progress_says_nothing_that_a_result_may_not() {
+    let cli = Cli::new(PROGRAM);
+    let Some(folder) = older(&cli) else { return };
+    refuse_people(&folder, "result");
+    let mut client = start(&cli, &folder);
+    initialize(&mut client, "older__tell", &json!({}));
+    for (message, told) in [("asks ann@corp.test", None), ("a\u{202e}b\u{1b}[2J", Some("ab[2J"))] {
+        let call = json!({"name": "older__tell", "arguments": {"message": message}, "_meta": {"progressToken": "p"}});
+        client.request("tools/call", &call);
+        let progress = client.hear_of("notifications/progress")["params"].clone();
+        assert_eq!(progress.get("message").and_then(Value::as_str), told, "{progress}");
+        assert_eq!(client.answer()["result"]["content"][0]["text"], "told");
+    }
+    drop(client);
+    assert_eq!(cli.log().matches("personal-data").count(), 1, "{}", cli.log());
 }
 
 #[test]

@@ -1,5 +1,5 @@
 """An MCP server of the older revisions, over standard input and output, that asks its client for a name
-while a call runs. Nothing but Python's own library."""
+while a call runs, and one that tells of progress. Nothing but Python's own library."""
 
 import json
 import os
@@ -22,7 +22,14 @@ def ask_name(_):
     return f"Hello, {ask('elicitation/create', form).get('name', 'nobody')}!"
 
 
-TOOLS = {"ask_name": ask_name}
+def tell(params):
+    token = params["_meta"]["progressToken"]
+    told = {"progressToken": token, "progress": 1, "message": params["arguments"]["message"]}
+    say({"method": "notifications/progress", "params": told})
+    return "told"
+
+
+TOOLS = {"ask_name": ask_name, "tell": tell}
 
 
 for line in sys.stdin:
@@ -38,7 +45,7 @@ for line in sys.stdin:
             listed = {"description": "Asks.", "inputSchema": {"type": "object"}}
             result = {"tools": [{"name": name, **listed} for name in TOOLS]}
         case "tools/call":
-            text = TOOLS[message["params"]["name"]](message["params"]["arguments"])
+            text = TOOLS[message["params"]["name"]](message["params"])
             result = {"content": [{"type": "text", "text": text}]}
         case _:
             say({"id": message["id"], "error": {"code": -32601, "message": "unknown method"}})

@@ -345,6 +345,8 @@ limits! {
     SCREENED_AT_ONCE_BYTES_MAX: usize = 262_144;
     /// Findings of one kind that a screen counts; more tell nobody more, and cost time to judge.
     SCREEN_FINDINGS_MAX: usize = 1_000;
+    /// Different findings in a call's progress and its client's answers that its record has: there may be ever more of them.
+    MEANWHILE_FINDINGS_MAX: usize = 64;
     /// Work that waits for the embedded store; more waits in its caller.
     DATABASE_JOBS_MAX: usize = 1_024;
     /// One query of a memory store: it is broken off after this, so that it holds up no other.

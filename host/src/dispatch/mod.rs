@@ -4,6 +4,7 @@ mod attempts;
 mod call;
 mod filter;
 mod governed;
+mod meanwhile;
 mod nested;
 mod places;
 mod timings;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Weak};
 use arc_swap::ArcSwap;
 use clawhost_core::catalog::Tool;
 use clawhost_core::digest;
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::CallError;
 use clawhost_core::limits::TOOL_NAME_BYTES_MAX;
 use clawhost_core::manifest::{CatalogMode, LimitSettings};
 use clawhost_core::policy::PolicySet;
@@ -25,7 +26,6 @@ use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 use crate::audit::{AuditLog, CallSpan};
-use crate::dialogue::Caller;
 use crate::engine::Engine;
 use crate::exec::{self, Desk, Usage};
 use crate::gate::{Admitted, CallContext, Gate};
@@ -39,6 +39,7 @@ use attempts::Attempts;
 pub use call::{Principal, ToolCall};
 use filter::{Filter, Filtered, Schemas};
 use governed::Ran;
+use meanwhile::Found;
 use places::Places;
 use timings::Stopwatch;
 pub use timings::Timings;
@@ -92,6 +93,8 @@ struct Underway<'a> {
     ran: Option<Ran>,
     /// The result as a record may have it, where it left as it was: of a nested call.
     masked: Option<ToolReply>,
+    /// What screens found while it ran.
+    found: Found,
 }
 
 /// What a call goes through, in order: record, catalog, gate, executor, filter, record.
@@ -136,7 +139,7 @@ impl Dispatch {
     /// Dropping the future cancels the call; it is recorded as cancelled.
     ///
     /// # Errors
-    /// See [`ErrorKind`]; a tool that ran and failed is a reply with `is_error`.
+    /// See [`ErrorKind`](clawhost_core::error::ErrorKind); a tool that ran and failed is a reply with `is_error`.
     pub async fn call(&self, call: ToolCall) -> Result<ToolReply, CallError> {
         self.call_timed(call).await.0
     }
@@ -169,6 +172,7 @@ impl Dispatch {
             detailed: false,
             ran: None,
             masked: None,
+            found: Found::default(),
         };
         let outcome = self.in_time(&mut underway).await;
         let outcome = outcome.map_err(|error| self.cleaned(error, &call.context));
@@ -196,8 +200,10 @@ impl Dispatch {
         underway: Underway<'_>,
         outcome: Result<ToolReply, CallError>,
     ) -> Result<ToolReply, CallError> {
-        let Underway { call, mut span, mut told, timings, attempts, detailed, masked, .. } =
-            underway;
+        let Underway {
+            call, mut span, mut told, timings, attempts, detailed, masked, found, ..
+        } = underway;
+        span.note_findings(&found.take());
         if attempts.made() > 1 {
             span.note("attempts", attempts.made());
         }
@@ -219,7 +225,7 @@ impl Dispatch {
         terms: &Terms,
         underway: &mut Underway<'_>,
     ) -> Result<ToolReply, CallError> {
-        let Underway { call, span, told, timings, .. } = underway;
+        let Underway { call, span, told, timings, found, .. } = underway;
         let mut watch = Stopwatch::start();
         // Waiting for a place comes before the call's clock.
         let place = self.places.enter(&call.principal.0, call.context.nested.as_deref()).await;
@@ -239,7 +245,7 @@ impl Dispatch {
         let (outcome, usage) = tokio::select! {
             // In this order: whoever is done at once waits for no switch.
             biased;
-            ran = exec::run(desk, admitted, self.caller(call)) => ran,
+            ran = exec::run(desk, admitted, self.caller(call, found)) => ran,
             cut = terms.gate.switches().cut(&name) => (Err(cut), Usage::default()),
         };
         timings.guest += usage.guest;
@@ -286,22 +292,6 @@ impl Dispatch {
         let error = self.parts.secrets.redactor().error(error);
         let clean = |error, policies: &PolicySet| policies.screens().error(error, tokens);
         terms.gate.lists(context).fold(error, clean)
-    }
-
-    /// Returns who waits for the answer. What a server asks its client meanwhile is cleaned as errors are.
-    fn caller(&self, call: &ToolCall) -> Caller {
-        const ASKED: &str = "asked";
-        if let Some(asks) = call.context.dialogue.as_ref().and_then(|it| it.asks.as_ref()) {
-            // Without what leads back to it.
-            let (own, session) = (Weak::clone(&self.own), call.context.session.clone());
-            asks.cleaned_by(move |asked| {
-                let session = session.clone();
-                let context = CallContext { session, ..CallContext::default() };
-                let error = CallError::new(ErrorKind::Internal, "").with(ASKED, asked);
-                own.upgrade()?.cleaned(error, &context).data.remove(ASKED)
-            });
-        }
-        call.caller()
     }
 
     async fn filtered(

@@ -28,8 +28,8 @@ pub struct CallContext {
     pub session: Option<Arc<SessionTerms>>,
     /// Why the call is refused whatever it is: its session does not take it. It is recorded.
     pub refused: Option<CallError>,
-    /// What the caller's client can be asked for, and what it has brought: for the tool, and of no
-    /// weight here.
+    /// What the caller's client can be asked for, and what it has brought: for the tool. Here it is only
+    /// searched as arguments are.
     pub dialogue: Option<Arc<Dialogue>>,
     /// The trace that the call is part of: for telemetry, and of no weight here.
     pub trace: Option<TraceParent>,

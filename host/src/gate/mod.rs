@@ -28,6 +28,7 @@ use clawhost_core::manifest::{Manifest, Profile};
 use clawhost_core::policy::{AuditTerms, Explanation, PolicySet};
 use clawhost_core::quota::CallRates;
 use clawhost_core::repair::RepairLoops;
+use clawhost_core::reply::json_bytes;
 use clawhost_core::screen::Finding;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -376,16 +377,31 @@ impl Gate {
         check::size(checked.text.len(), self.sides.arguments_bytes_max.max(most))?;
         let session = context.narrowing(tool).and_then(|session| session.input.as_ref());
         check::schema(tool, session, given)?;
+        self.screened(given, checked.text.len(), context, see)?;
+        // What its client answers to a question of the tool's is as much of the caller's.
+        if let Some(brought) = context.dialogue.as_ref().and_then(|it| it.responses.as_ref()) {
+            self.screened(brought, json_bytes(brought), context, see)?;
+        }
+        Ok(checked)
+    }
+
+    /// Has what a caller sends, of so many bytes, searched by all policies.
+    fn screened(
+        &self,
+        sent: &Value,
+        bytes: usize,
+        context: &CallContext,
+        see: &mut dyn FnMut(&[Finding]),
+    ) -> Result<(), CallError> {
         for policies in self.lists(context) {
-            let is_long = checked.text.len() > SCREENED_AT_ONCE_BYTES_MAX;
-            let screened =
-                offload::blocking(is_long, || policies.screens().input(checked.arguments));
+            let is_long = bytes > SCREENED_AT_ONCE_BYTES_MAX;
+            let screened = offload::blocking(is_long, || policies.screens().input(sent));
             see(&screened.findings);
             if let Some(blocked) = screened.blocked {
                 return Err(blocked);
             }
         }
-        Ok(checked)
+        Ok(())
     }
 
     /// Returns arguments or a result as a record may have them.

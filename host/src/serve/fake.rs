@@ -258,7 +258,7 @@ impl State {
             }
             "forms" => {
                 let dialogue = call.context.dialogue.unwrap();
-                dialogue.asks.as_ref().unwrap().cleaned_by(Some);
+                dialogue.asks.as_ref().unwrap().cleaned_by(Some, Some);
                 let (a, b) = (dialogue.ask(form("a")), dialogue.ask(form("b")));
                 let gave_up = timeout(FORM_PATIENCE, a).await.is_err();
                 let answers = b.await;

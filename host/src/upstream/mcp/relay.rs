@@ -89,7 +89,7 @@ impl Server {
         let session = self.living(life)?;
         if let Some(asks) = caller.asks() {
             let secrets = self.0.secrets.clone();
-            asks.cleaned_by(move |asked| Some(secrets.redactor().json(asked)));
+            asks.cleaned_by(move |asked| Some(secrets.redactor().json(asked)), Some);
         }
         match session.relay(method, params, deadline, caller).await {
             Ok(result) => Ok(self.cleaned(result)),

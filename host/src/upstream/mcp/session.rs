@@ -222,7 +222,7 @@ mod tests {
         };
         for (works, ends) in [(second / 2, true), (second * 2, false)] {
             let asks = Arc::new(Asks::default());
-            asks.cleaned_by(Some);
+            asks.cleaned_by(Some, Some);
             let dialogue = dialogue(&asks);
             let work = async {
                 let asked = dialogue.ask(json!({"q": {"method": "roots/list"}})).await;

@@ -249,7 +249,7 @@ async fn m15_what_a_server_asks_for_is_refused() {
 /// Returns a caller whose client can do `capability`, and where it is asked.
 fn asking(capability: &str) -> (Caller, Arc<Asks>) {
     let asks = Arc::new(Asks::default());
-    asks.cleaned_by(Some);
+    asks.cleaned_by(Some, Some);
     let capabilities = [(capability.to_owned(), json!({}))].into_iter().collect();
     let dialogue = Dialogue { capabilities, asks: Some(Arc::clone(&asks)), ..Dialogue::default() };
     (Caller { dialogue: Some(Arc::new(dialogue)), ..Caller::default() }, asks)
