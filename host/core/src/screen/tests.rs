@@ -101,7 +101,8 @@ fn an_injection_is_blocked_on_the_way_in_and_on_the_way_out() {
         mime_type: None,
         body: ResourceBody::Text(body.to_owned()),
     };
-    for content in [text(INJECTION), resource("a", INJECTION), resource(INJECTION, "")] {
+    let audio = Content::Audio { data: Vec::new(), mime_type: INJECTION.to_owned() };
+    for content in [text(INJECTION), resource("a", INJECTION), resource(INJECTION, ""), audio] {
         let reply = ToolReply { content: vec![text("fine"), content], ..ToolReply::default() };
         assert_eq!(code(&strict.output(reply.clone(), &TOKENS)), Some(-32011), "{reply:?}");
     }
@@ -167,24 +168,28 @@ fn credentials_are_taken_out_of_every_part_of_a_result() {
             Content::Text(line.clone()),
             Content::Resource {
                 uri: format!("db://app:{PASSWORD}@host/"),
-                mime_type: None,
+                mime_type: Some(format!("text/plain; {line}")),
                 body: ResourceBody::Text(line.clone()),
             },
-            Content::Image { data: line.clone().into_bytes(), mime_type: "image/png".to_owned() },
+            Content::Image {
+                data: line.clone().into_bytes(),
+                mime_type: format!("image/png; {line}"),
+            },
         ],
         structured: Some(json!({"log": [line], "secret": [PASSWORD]})),
         internal: Some(format!("failed with {line}")),
         ..ToolReply::default()
     };
     let screened = redacting.output(reply, &TOKENS);
-    let Content::Image { data, .. } = &screened.value.content[2] else { panic!("an image") };
+    let Content::Image { data, mime_type } = &screened.value.content[2] else { panic!("an image") };
     assert!(data.starts_with(b"password"), "bytes are no text");
+    assert!(mime_type.starts_with("image/png; ") && !mime_type.contains("hunter2"), "{mime_type}");
     let mut shown = screened.value.clone();
     shown.content.truncate(2);
     assert!(!format!("{shown:?}").contains("hunter2"), "{shown:?}");
     assert!(!format!("{:?}", screened.findings).contains("hunter2"));
     let found: Vec<_> = screened.findings.iter().map(|found| found.what.as_str()).collect();
-    assert_eq!(found, ["password in an address", "password or key (5 times)"]);
+    assert_eq!(found, ["password in an address", "password or key (7 times)"]);
 }
 
 #[test]

@@ -63,14 +63,17 @@ pub(super) fn reply(reply: &mut ToolReply, look: &mut Look<'_>) {
     for block in &mut reply.content {
         match block {
             Content::Text(body) => text(body, look),
-            Content::Resource { uri, body, .. } => {
+            Content::Resource { uri, mime_type, body } => {
                 text(uri, look);
+                mime_type.iter_mut().for_each(|kind| text(kind, look));
                 if let ResourceBody::Text(body) = body {
                     text(body, look);
                 }
             }
             Content::Link(link) => rewrite_object(link, look),
-            Content::Audio { .. } | Content::Image { .. } => {}
+            Content::Audio { mime_type, .. } | Content::Image { mime_type, .. } => {
+                text(mime_type, look);
+            }
         }
     }
     for more in reply.extras.values_mut().chain([&mut reply.meta]) {
