@@ -687,6 +687,8 @@ limits! {
     BRIDGE_UNASKED_MS: u64 = 60_000;
     /// Requests that wait for one bridged server at the same time: as many as calls run.
     BRIDGE_REQUESTS_MAX: usize = 64;
+    /// Times at once that an HTTP server is told that nobody waits any longer: each holds a connection for a second at most.
+    BRIDGE_CANCELS_MAX: usize = 8;
     /// Requests to one program that nobody waits for any longer and that it may still answer. With more, nobody is asked what it wants to know for a while: it might want it for one that is forgotten.
     BRIDGE_LEFT_MAX: usize = 1_024;
     /// Time after which a program has given up a request that was cancelled and not answered, and asks nothing for it any longer: twice a tool's own time.

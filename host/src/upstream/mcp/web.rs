@@ -7,12 +7,12 @@
 //! an answer that broke off.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use clawhost_core::egress::{self, EgressRules};
 use clawhost_core::limits::{
-    BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_TOKEN_BYTES_MAX, BRIDGE_UNASKED_BYTES_MAX,
+    BRIDGE_CANCELS_MAX, BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_TOKEN_BYTES_MAX, BRIDGE_UNASKED_BYTES_MAX,
     POST_ANSWER_BYTES_MAX,
 };
 use http::header::{
@@ -21,7 +21,8 @@ use http::header::{
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::timeout_at;
 
 use super::failure::Failure;
 use super::message::{self, Said};
@@ -40,6 +41,8 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
+/// Time to say that nobody waits any longer: that of the call may be over, or last for long.
+const TELL: Duration = Duration::from_secs(1);
 const NOT_TAKEN: &str = "it does not take the token that its issuer has just given";
 
 /// The way to one HTTP server.
@@ -58,6 +61,8 @@ pub(super) struct Web {
     version: OnceLock<&'static str>,
     /// The session that the server began.
     session: OnceLock<HeaderValue>,
+    /// How often at once the server is told that nobody waits any longer.
+    cancels: Arc<Semaphore>,
     /// Is told when the server has forgotten the session.
     pub(super) lost: Notify,
 }
@@ -78,7 +83,20 @@ impl Web {
         };
         let (rules, url) = (Arc::new(rules), url.to_owned());
         let (version, session, lost) = (OnceLock::new(), OnceLock::new(), Notify::new());
-        Ok(Self { client, granted, secrets, rules, url, headers, tokens, version, session, lost })
+        let cancels = Arc::new(Semaphore::new(BRIDGE_CANCELS_MAX));
+        Ok(Self {
+            client,
+            granted,
+            secrets,
+            rules,
+            url,
+            headers,
+            tokens,
+            version,
+            session,
+            cancels,
+            lost,
+        })
     }
 
     /// Says from now on which older revision was agreed on.
@@ -96,7 +114,7 @@ impl Web {
         era: Era,
         ask: Ask,
     ) -> Outcome {
-        let mut cancel = Cancel { web: self, id: Some(id), deadline: ask.deadline };
+        let mut cancel = Cancel { web: self, id: Some(id) };
         if era == Era::Modern || ask.method == "initialize" {
             cancel.id = None;
         }
@@ -329,19 +347,23 @@ fn refused(status: StatusCode, body: &[u8]) -> Failure {
 struct Cancel<'a> {
     web: &'a Arc<Web>,
     id: Option<u64>,
-    deadline: Instant,
 }
 
 impl Drop for Cancel<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id else { return };
-        let (web, deadline) = (Arc::clone(self.web), self.deadline + TELL);
-        let told = async move { drop(web.tell(message::cancelled(id), deadline).await) };
+        // One that takes its time with these is told of no more: whoever gives up calls may do so fast.
+        let Ok(place) = Arc::clone(&self.web.cancels).try_acquire_owned() else { return };
+        let web = Arc::clone(self.web);
+        let told = async move {
+            let deadline = Instant::now() + TELL;
+            let told = web.tell(message::cancelled(id), deadline);
+            // With what comes before the request, a token.
+            drop(timeout_at(deadline.into(), told).await);
+            drop(place);
+        };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(told);
         }
     }
 }
-
-/// Time to say so: a deadline may be over already.
-const TELL: std::time::Duration = std::time::Duration::from_secs(1);

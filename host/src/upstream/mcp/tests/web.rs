@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use clawhost_core::limits::BRIDGE_MESSAGE_BYTES_MAX;
+use clawhost_core::limits::{BRIDGE_CANCELS_MAX, BRIDGE_MESSAGE_BYTES_MAX};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,6 +17,16 @@ type Asked = (String, Value);
 async fn serve(
     answer: impl Fn(&Asked) -> String + Send + Sync + 'static,
 ) -> (String, Arc<Mutex<VecDeque<Asked>>>) {
+    let (url, asked, _) = serve_counted(answer).await;
+    (url, asked)
+}
+
+/// Likewise, and returns how many connections are held that do not end with their answer.
+async fn serve_counted(
+    answer: impl Fn(&Asked) -> String + Send + Sync + 'static,
+) -> (String, Arc<Mutex<VecDeque<Asked>>>, Arc<AtomicUsize>) {
+    let held = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&held);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let asked = Arc::new(Mutex::new(VecDeque::new()));
@@ -24,19 +34,22 @@ async fn serve(
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
+            let held = Arc::clone(&counted);
             tokio::spawn(async move {
                 let (mut stream, request) = read(stream).await;
                 let text = answer(&request);
+                held.fetch_add(1, Ordering::Relaxed);
                 log.lock().push_back(request);
                 drop(stream.write_all(text.as_bytes()).await);
                 if !text.contains("connection: close") {
                     // Held until the other side goes.
                     drop(stream.read(&mut [0]).await);
                 }
+                held.fetch_sub(1, Ordering::Relaxed);
             });
         }
     });
-    (url, asked)
+    (url, asked, held)
 }
 
 async fn read(mut stream: TcpStream) -> (TcpStream, Asked) {
@@ -322,6 +335,38 @@ async fn cancelled_where_it_answers(answer: &'static str) {
         assert!(started.elapsed() < PATIENCE);
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn calls_that_nobody_waits_for_hold_few_connections_and_none_for_long() {
+    let (url, asked, held) = serve_counted(|asked| match method(asked) {
+        "notifications/cancelled" => String::new(),
+        _ => legacy(asked, |_| String::new()),
+    })
+    .await;
+    let server = start_at(&url);
+    settled(&server).await;
+    let count = |name: &str| asked.lock().iter().filter(|asked| method(asked) == name).count();
+    let started = Instant::now();
+    for calls in 1..=8 * BRIDGE_CANCELS_MAX {
+        let sent = async {
+            while count("tools/call") < calls {
+                tokio::task::yield_now().await;
+            }
+        };
+        let call = server.call("echo", None, "{}", PATIENCE, Caller::default());
+        tokio::select! {
+            outcome = call => panic!("{outcome:?}"),
+            () = sent => {}
+        }
+    }
+    while held.load(Ordering::Relaxed) > 0 || count("notifications/cancelled") == 0 {
+        assert!(started.elapsed() < PATIENCE / 2, "{held:?}");
+        tokio::task::yield_now().await;
+    }
+    let seconds = usize::try_from(started.elapsed().as_secs()).unwrap();
+    let told = count("notifications/cancelled");
+    assert!(told <= BRIDGE_CANCELS_MAX * (2 + seconds), "{told} in {seconds} s");
 }
 
 #[tokio::test]
