@@ -40,6 +40,8 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// # Errors
     /// What the stream says.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
+        // Lines that are there already would be read without a turn for anybody else.
+        tokio::task::coop::consume_budget().await;
         let mut text = Vec::new();
         let (mut started, mut too_long) = (false, false);
         loop {
@@ -111,6 +113,21 @@ mod tests {
         for buffer in 1..9 {
             let found = all(b"one\n\ntwo\r\nlast", buffer, 5).await;
             assert_eq!(found, [text("one"), text(""), text("two\r"), text("last")]);
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_that_are_there_leave_others_their_turn() {
+        let input = "\n".repeat(10_000);
+        let mut turns = std::pin::pin!(async {
+            for _ in 0..2 {
+                tokio::task::yield_now().await;
+            }
+        });
+        tokio::select! {
+            biased;
+            _ = all(input.as_bytes(), 65_536, 5) => panic!("it took all the time"),
+            () = &mut turns => {}
         }
     }
 

@@ -681,8 +681,10 @@ limits! {
     CLAW_SESSION_IDLE_MS: u64 = 1_800_000;
     /// One message of a bridged MCP server: what a tool's raw output may be.
     BRIDGE_MESSAGE_BYTES_MAX: usize = 10_485_760;
-    /// Bytes a bridged server may write between two answers that somebody waits for; more is a flood, and it is stopped.
+    /// Bytes a bridged server may write between two answers that somebody waits for, and as many to standard error; more is a flood, and it is stopped.
     BRIDGE_UNASKED_BYTES_MAX: u64 = 67_108_864;
+    /// What a line counts for among these at least: each is read for itself, and as many bytes could be as many empty ones.
+    BRIDGE_LINE_BYTES_MIN: usize = 64;
     /// Time after which these bytes are counted anew: a server may talk for days.
     BRIDGE_UNASKED_MS: u64 = 60_000;
     /// Requests that wait for one bridged server at the same time: as many as calls run.

@@ -12,11 +12,11 @@ use clawhost_core::limits::{
 };
 use clawhost_core::redact::Redactor;
 use clawhost_core::visible;
-use tokio::io::BufReader;
 use tokio::process::ChildStderr;
 use tracing::debug;
 
-use crate::lines::{Line, Lines};
+use super::flood::{self, Allowance, Bounded};
+use crate::lines::Line;
 use crate::secrets::Secrets;
 
 /// Lines that are shown of the beginning, where the cause of the others often stands.
@@ -27,7 +27,7 @@ const LAST_MAX: usize = 5;
 const KEPT_BYTES_MAX: usize = SECRET_BYTES_MAX + LAST_MAX * BRIDGE_COMPLAINT_BYTES_MAX;
 
 /// Lines of a program's standard error.
-pub(super) type ErrorLines = Lines<BufReader<ChildStderr>>;
+pub(super) type ErrorLines = Bounded<ChildStderr>;
 
 /// Hears what one program complains of.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ pub(super) struct Complaints {
     secrets: Secrets,
     first: Text,
     last: Text,
+    allowance: Allowance,
     since: Instant,
     logged: u32,
 }
@@ -78,23 +79,31 @@ impl Complaints {
     pub(super) fn of(server: &str, secrets: Secrets) -> Self {
         let (first, last) = (Text::default(), Text::default());
         let server = server.to_owned();
-        Self { server, secrets, first, last, since: Instant::now(), logged: 0 }
+        let (allowance, since) = (Allowance::new(), Instant::now());
+        Self { server, secrets, first, last, allowance, since, logged: 0 }
     }
 
     /// Returns the lines of `errors`.
     pub(super) fn lines(errors: ChildStderr) -> ErrorLines {
-        Lines::new(BufReader::new(errors), BRIDGE_COMPLAINT_BYTES_MAX)
+        flood::bounded(errors, BRIDGE_COMPLAINT_BYTES_MAX)
     }
 
-    /// Reads to the end.
-    pub(super) async fn read(&mut self, lines: &mut Option<ErrorLines>) {
+    /// Reads to the end, and says whether what came was a flood.
+    pub(super) async fn read(&mut self, lines: &mut Option<ErrorLines>) -> bool {
         while let Some(open) = lines {
-            match open.next().await {
-                Ok(Some(Line::Text(text))) => self.hear(&text),
-                Ok(Some(Line::TooLong)) => self.hear(b"(a line that is too long)"),
-                Ok(None) | Err(_) => *lines = None,
-            }
+            let text = match open.next().await {
+                Ok(Some(Line::Text(text))) => text,
+                Ok(Some(Line::TooLong)) => b"(a line that is too long)".to_vec(),
+                Ok(None) if flood::is_flood(open) => return true,
+                Ok(None) | Err(_) => {
+                    *lines = None;
+                    return false;
+                }
+            };
+            self.allowance.count(open, text.len(), false);
+            self.hear(&text);
         }
+        false
     }
 
     fn hear(&mut self, line: &[u8]) {

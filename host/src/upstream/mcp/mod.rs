@@ -14,6 +14,7 @@
 mod complaints;
 mod credentials;
 mod failure;
+mod flood;
 mod handshake;
 mod message;
 mod mirror;

@@ -1,18 +1,17 @@
 //! A server that is a jailed program: one line of JSON a message, both ways.
 //!
-//! It is the [`Lines`] of the host's own framer that read what it says. What is no message is
+//! It is the lines of the host's own framer that read what it says. What is no message is
 //! skipped; a server that says much and answers little is a flood, and is stopped.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clawhost_core::limits::{
-    BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_STOP_MS, BRIDGE_UNASKED_BYTES_MAX, BRIDGE_UNASKED_MS,
-    WRAP_UNASKED_BYTES_MAX, WRAP_UNASKED_MAX,
+    BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_STOP_MS, WRAP_UNASKED_BYTES_MAX, WRAP_UNASKED_MAX,
 };
 use futures_util::FutureExt as _;
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio::time::timeout;
@@ -20,12 +19,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::complaints::{Complaints, ErrorLines};
 use super::failure::Failure;
+use super::flood::{self, Allowance};
 use super::message::{self, NOBODY, Said};
 use super::questions::Granted;
 use super::waiting::{Outcome, Place, Waiting};
 use crate::dialogue::Caller;
 use crate::jail::Child;
-use crate::lines::{Line, Lines};
+use crate::lines::Line;
 use crate::secrets::Secrets;
 
 /// Lines that wait to be written. A request waits for its place here on its own time.
@@ -160,9 +160,11 @@ impl Driver {
     }
 }
 
-/// Hears what it complains of. A program may close its standard error and go on.
+/// Hears what it complains of, until that is a flood. A program may close its standard error and go on.
 async fn complained(complaints: &mut Complaints, errors: &mut Option<ErrorLines>) -> String {
-    complaints.read(errors).await;
+    if complaints.read(errors).await {
+        return "it says too much on its standard error".to_owned();
+    }
     std::future::pending().await
 }
 
@@ -202,27 +204,19 @@ impl Hears {
     /// Reads until the output ends or is a flood.
     async fn all(&self, output: Option<ChildStdout>) -> String {
         let Some(output) = output else { return "it has no output".to_owned() };
-        let output = BufReader::new(output.take(BRIDGE_UNASKED_BYTES_MAX));
-        let mut lines = Lines::new(output, BRIDGE_MESSAGE_BYTES_MAX);
-        let mut since = Instant::now();
+        let mut lines = flood::bounded(output, BRIDGE_MESSAGE_BYTES_MAX);
+        let mut allowance = Allowance::new();
         loop {
-            let wanted = match lines.next().await {
-                Ok(Some(Line::Text(text))) if self.hear(&text) => text.len(),
-                Ok(Some(Line::Text(_) | Line::TooLong)) => 0,
-                Ok(None) if lines.reader().get_ref().limit() == 0 => {
+            let (bytes, wanted) = match lines.next().await {
+                Ok(Some(Line::Text(text))) => (text.len(), self.hear(&text)),
+                Ok(Some(Line::TooLong)) => (BRIDGE_MESSAGE_BYTES_MAX, false),
+                Ok(None) if flood::is_flood(&mut lines) => {
                     return "it says too much that nobody asked for".to_owned();
                 }
                 Ok(None) => return "it ended".to_owned(),
                 Err(error) => return format!("it cannot be read: {error}"),
             };
-            let output = lines.reader().get_mut();
-            if since.elapsed() >= Duration::from_millis(BRIDGE_UNASKED_MS) {
-                output.set_limit(BRIDGE_UNASKED_BYTES_MAX);
-                since = Instant::now();
-            } else {
-                // An answer does not count, and forgives nothing beside it.
-                output.set_limit(output.limit().saturating_add(wanted as u64));
-            }
+            allowance.count(&mut lines, bytes, wanted);
         }
     }
 

@@ -218,6 +218,9 @@ impl Fake {
                 let asked: Value = serde_json::from_str(&hear().unwrap()).unwrap();
                 self.list(&asked["id"], &asked["params"]);
             },
+            "complaint-flood" => loop {
+                eprintln!("{}", "x".repeat(1 << 10));
+            },
             "flood" => loop {
                 say(&"x".repeat(1 << 20));
             },

@@ -142,6 +142,17 @@ async fn m12_a_flood_ends_the_server_and_not_the_host() {
 }
 
 #[tokio::test]
+async fn m12_a_flood_of_complaints_ends_the_server_and_not_the_host() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("complaint-flood");
+    assert_eq!(echo(&server, "{}").await.unwrap_err().kind, ErrorKind::Upstream);
+    let offers = until(&server, |offers| matches!(offers.state, State::Failed { .. })).await;
+    assert!(failed(&offers).contains("too much on its standard error"), "{offers:?}");
+}
+
+#[tokio::test]
 async fn m12_an_answer_forgives_no_flood() {
     if !jail_here() {
         return;
