@@ -4,6 +4,7 @@
 
 use std::io;
 
+use clawhost_core::limits::LINE_BEGINNING_BYTES_MAX;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
 /// One line of input, without its newline.
@@ -11,8 +12,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 pub(crate) enum Line {
     /// A line that was read whole.
     Text(Vec<u8>),
-    /// A line beyond the bound. All of it has been skipped.
-    TooLong,
+    /// A line beyond the bound, by how it begins. The rest of it has been skipped.
+    TooLong(Vec<u8>),
 }
 
 /// Reads lines of at most `bytes_max` bytes.
@@ -56,11 +57,13 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             let mut parts = chunk.splitn(2, |byte| *byte == b'\n');
             let part = parts.next().unwrap_or_default();
             let ended = parts.next().is_some();
-            too_long |= text.len() + part.len() > self.bytes_max;
-            if too_long {
-                text = Vec::new();
-            } else {
+            if !too_long {
                 text.extend_from_slice(part);
+            }
+            if text.len() > self.bytes_max {
+                too_long = true;
+                text.truncate(LINE_BEGINNING_BYTES_MAX.min(self.bytes_max));
+                text.shrink_to_fit();
             }
             let used = part.len() + usize::from(ended);
             self.reader.consume(used);
@@ -81,13 +84,13 @@ pub(crate) async fn first_line<R: AsyncBufRead + Unpin>(
 ) -> io::Result<Vec<u8>> {
     match Lines::new(reader, bytes_max).next().await? {
         Some(Line::Text(text)) => Ok(text),
-        Some(Line::TooLong) => Err(io::Error::other("the answer is too long")),
+        Some(Line::TooLong(_)) => Err(io::Error::other("the answer is too long")),
         None => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 
 fn finish(text: Vec<u8>, too_long: bool) -> Line {
-    if too_long { Line::TooLong } else { Line::Text(text) }
+    if too_long { Line::TooLong(text) } else { Line::Text(text) }
 }
 
 #[cfg(test)]
@@ -135,7 +138,8 @@ mod tests {
     async fn a_long_line_is_skipped_once_and_the_next_one_is_whole() {
         for buffer in 1..9 {
             let found = all(b"12345\n123456\n1\n1234567", buffer, 5).await;
-            assert_eq!(found, [text("12345"), Line::TooLong, text("1"), Line::TooLong]);
+            let too_long = || Line::TooLong(b"12345".to_vec());
+            assert_eq!(found, [text("12345"), too_long(), text("1"), too_long()]);
         }
     }
 }

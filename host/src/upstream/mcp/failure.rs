@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::exposed::without_hidden;
+use clawhost_core::limits::BRIDGE_MESSAGE_BYTES_MAX;
 use clawhost_core::redact::Redactor;
 use clawhost_core::reply::{ToolReply, json_bytes};
 use clawhost_core::truncate;
@@ -67,6 +68,11 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// It answers with more than anybody takes.
+    pub(super) fn too_long() -> Self {
+        Self::Wrong(format!("its answer is over {BRIDGE_MESSAGE_BYTES_MAX} bytes"))
+    }
+
     /// Says it without secrets, short and on one line.
     pub(super) fn told(&self, redactor: &Redactor) -> String {
         told(redactor, &self.to_string(), WORDS_BYTES_MAX)

@@ -9,7 +9,7 @@ use clawhost_core::rpc::{self, About, Message, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
-use super::reply::object;
+use super::reply::{object, wrong};
 use crate::offload;
 
 /// From this size on a message is read off the threads that serve.
@@ -50,6 +50,8 @@ pub(super) enum Said {
         /// What.
         params: Map<String, Value>,
     },
+    /// An answer that is too long to be read, and has its number behind that.
+    Unread,
     /// No message: a banner, garbage, an answer to nobody.
     Nothing,
 }
@@ -73,6 +75,23 @@ pub(super) fn read(text: &[u8]) -> Said {
     }
 }
 
+/// Returns what a message is that begins so and is too long to be read.
+pub(super) fn unread(beginning: &[u8]) -> Said {
+    let text = String::from_utf8_lossy(beginning);
+    let found = ["\"result\"", "\"error\""].iter().filter_map(|key| text.find(key)).min();
+    let before = found.and_then(|at| text.get(..at)).unwrap_or_default();
+    // A member of the message itself, and of none that asks for something.
+    let is_answer = before.starts_with('{')
+        && before.matches('{').count() == 1
+        && !before.contains("\"method\"");
+    if !is_answer {
+        return Said::Nothing;
+    }
+    let Some((_, id)) = before.split_once("\"id\":") else { return Said::Unread };
+    let id = id.split(',').next().and_then(|id| id.trim().parse::<u64>().ok());
+    id.map_or(Said::Nothing, |id| Said::Answer(id, Err(Failure::too_long())))
+}
+
 fn is_short(id: &Value) -> bool {
     id.as_str().is_none_or(|text| text.len() <= ID_BYTES_MAX)
 }
@@ -83,7 +102,8 @@ fn answered(id: Option<Value>, mut message: Value) -> Said {
     match (message.get_mut("result").map(Value::take), message.get("error")) {
         (Some(result), None) => Said::Answer(id, Ok(result)),
         (None, Some(error)) => Said::Answer(id, Err(refusal(error))),
-        _ => Said::Nothing,
+        // Whoever waits for it need not wait until the time is over.
+        _ => Said::Answer(id, Err(wrong("it has both a result and an error"))),
     }
 }
 
@@ -158,7 +178,6 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":7.0,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":-7,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":null,"result":{}}"#,
-            r#"{"jsonrpc":"2.0","id":7,"result":{},"error":{}}"#,
             r#"{"jsonrpc":"2.0","id":7,"id":8,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":7}"#,
             r#"{"id":7,"result":{}}"#,
@@ -184,6 +203,37 @@ mod tests {
             format!(r#"{{"jsonrpc":"2.0","id":7,"result":[{}1]}}"#, "1,".repeat(JSON_NODES_MAX));
         let Said::Answer(7, Err(Failure::Wrong(why))) = read(text.as_bytes()) else { panic!() };
         assert!(why.contains("too many parts"), "{why}");
+    }
+
+    #[test]
+    fn an_answer_of_both_kinds_is_a_wrong_one() {
+        let text = r#"{"jsonrpc":"2.0","id":7,"result":{},"error":{}}"#;
+        assert!(matches!(read(text.as_bytes()), Said::Answer(7, Err(Failure::Wrong(_)))));
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_told_by_how_it_begins() {
+        for (text, expected) in [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"a"#, Said::Answer(7, Err(Failure::too_long()))),
+            (
+                r#"{"jsonrpc": "2.0", "id": 7, "error": {"#,
+                Said::Answer(7, Err(Failure::too_long())),
+            ),
+            (
+                r#"{"id":7,"jsonrpc":"2.0","result":[{"id":8,"#,
+                Said::Answer(7, Err(Failure::too_long())),
+            ),
+            (r#"{"result":{"id":8,"content":["#, Said::Unread),
+            (r#"{"jsonrpc":"2.0","id":"7","result":{"#, Said::Nothing),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"m","params":{"result":"#, Said::Nothing),
+            (r#"{"method":"m","params":{"result":"#, Said::Nothing),
+            (r#"{"jsonrpc":"2.0","params":{"result":"#, Said::Nothing),
+            (r#"[{"jsonrpc":"2.0","id":7,"result":{"#, Said::Nothing),
+            ("xxxx", Said::Nothing),
+            ("", Said::Nothing),
+        ] {
+            assert_eq!(unread(text.as_bytes()), expected, "{text}");
+        }
     }
 
     #[test]

@@ -208,8 +208,13 @@ impl Hears {
         let mut allowance = Allowance::new();
         loop {
             let (bytes, wanted) = match lines.next().await {
-                Ok(Some(Line::Text(text))) => (text.len(), self.hear(&text)),
-                Ok(Some(Line::TooLong)) => (BRIDGE_MESSAGE_BYTES_MAX, false),
+                Ok(Some(Line::Text(text))) => {
+                    (text.len(), self.hear(message::read(&text), text.len()))
+                }
+                Ok(Some(Line::TooLong(beginning))) => {
+                    let bytes = BRIDGE_MESSAGE_BYTES_MAX;
+                    (bytes, self.hear(message::unread(&beginning), bytes))
+                }
                 Ok(None) if flood::is_flood(&mut lines) => {
                     return "it says too much that nobody asked for".to_owned();
                 }
@@ -220,10 +225,11 @@ impl Hears {
         }
     }
 
-    /// Takes one message, and says whether somebody waited for it.
-    fn hear(&self, text: &[u8]) -> bool {
-        match message::read(text) {
+    /// Takes one message of so many bytes, and says whether somebody waited for it.
+    fn hear(&self, said: Said, bytes: usize) -> bool {
+        match said {
             Said::Answer(id, outcome) => return self.waiting.answer(id, outcome),
+            Said::Unread => return self.waiting.answer_only(Err(Failure::too_long())),
             Said::Asks { id, method, params } => self.asked(id, method, params),
             Said::Tells { method, params } => match method.as_str() {
                 "notifications/progress" => {
@@ -234,7 +240,7 @@ impl Hears {
                     if told.ends_with("/list_changed") {
                         self.changed.notify_one();
                     }
-                    self.pass_on(told, &params, text.len());
+                    self.pass_on(told, &params, bytes);
                 }
             },
             Said::Nothing => {}

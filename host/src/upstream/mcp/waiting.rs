@@ -46,6 +46,22 @@ struct Asked {
     over: DropGuard,
 }
 
+impl Table {
+    /// Returns the request that waits, and its number.
+    fn only(&self) -> Result<(u64, &Asked), Denial> {
+        let now = Instant::now();
+        if self.left.values().chain(&self.more_left).any(|until| *until > now) {
+            return Err(UNCLEAR);
+        }
+        let mut asked = self.asked.iter();
+        match (asked.next(), asked.next()) {
+            (Some((id, only)), None) => Ok((*id, only)),
+            (Some(_), Some(_)) => Err(UNCLEAR),
+            (None, _) => Err(NOBODY),
+        }
+    }
+}
+
 /// The place of one request. Dropping it forgets the request: one that was sent has to be left before.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -78,21 +94,20 @@ impl Waiting {
         asked.is_some_and(|asked| asked.answer.send(outcome).is_ok())
     }
 
+    /// Hands over an answer that does not say to what it is one, and says whether a request alone waited for it.
+    pub(super) fn answer_only(&self, outcome: Outcome) -> bool {
+        let id = self.0.lock().only().map(|(id, _)| id);
+        id.is_ok_and(|id| self.answer(id, outcome))
+    }
+
     /// Returns whose request it is that waits, and the end of it.
     ///
     /// # Errors
     /// None does, or there are several, left or not: nobody knows which of them a server asks for.
     pub(super) fn only(&self) -> Result<(Caller, CancellationToken), Denial> {
-        let (table, now) = (self.0.lock(), Instant::now());
-        if table.left.values().chain(&table.more_left).any(|until| *until > now) {
-            return Err(UNCLEAR);
-        }
-        let mut asked = table.asked.values();
-        match (asked.next(), asked.next()) {
-            (Some(only), None) => Ok((only.caller.clone(), only.over.token().clone())),
-            (Some(_), Some(_)) => Err(UNCLEAR),
-            (None, _) => Err(NOBODY),
-        }
+        let table = self.0.lock();
+        let (_, only) = table.only()?;
+        Ok((only.caller.clone(), only.over.token().clone()))
     }
 
     /// Lets nobody wait any longer, now or later.
@@ -174,6 +189,18 @@ mod tests {
         drop(second);
         assert!(waiting.only().is_ok());
         assert!(first.leave() && over.is_cancelled() && !first.leave());
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_a_number_is_that_of_a_request_alone() {
+        let waiting = Arc::new(Waiting::default());
+        assert!(!waiting.answer_only(Ok(Value::Null)));
+        let mut first = waiting.place(1, Caller::default());
+        let second = waiting.place(2, Caller::default());
+        assert!(!waiting.answer_only(Ok(Value::Null)));
+        drop(second);
+        assert!(waiting.answer_only(Ok(Value::Null)));
+        assert_eq!(first.answer().await, Ok(Value::Null));
     }
 
     #[tokio::test(start_paused = true)]

@@ -19,7 +19,7 @@ use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, LengthLimitError};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout_at;
@@ -33,7 +33,9 @@ use crate::dialogue::Caller;
 use crate::progress::Progress;
 use crate::secrets::Secrets;
 use crate::sse::Events;
-use crate::upstream::http::{CheckedRequest, HttpClient, RequestLimits, ResponseBody};
+use crate::upstream::http::{
+    CheckedRequest, HttpClient, RequestLimits, ResponseBody, UpstreamError,
+};
 use crate::upstream::oauth::{Tokens, challenged};
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -272,7 +274,7 @@ impl Web {
             let mut data = data.as_ref();
             while let Some(event) = events.next(&mut data, BRIDGE_MESSAGE_BYTES_MAX) {
                 if event.len() > BRIDGE_MESSAGE_BYTES_MAX {
-                    return Err(too_long());
+                    return Err(Failure::too_long());
                 }
                 match message::read(&event) {
                     Said::Answer(answered, outcome) if answered == id => return outcome,
@@ -280,7 +282,7 @@ impl Web {
                 }
             }
             if events.is_too_long(BRIDGE_MESSAGE_BYTES_MAX) {
-                return Err(too_long());
+                return Err(Failure::too_long());
             }
         }
         Err(Failure::Gone("its answer broke off".to_owned()))
@@ -320,18 +322,23 @@ fn kind(headers: &HeaderMap) -> &str {
     kind.split(';').next().unwrap_or_default().trim()
 }
 
-fn too_long() -> Failure {
-    Failure::Wrong(format!("its answer is over {BRIDGE_MESSAGE_BYTES_MAX} bytes"))
-}
-
 /// Reads an answer that is one message.
 async fn whole(id: u64, answer: Response<ResponseBody>) -> Outcome {
     let limited = http_body_util::Limited::new(answer.into_body(), BRIDGE_MESSAGE_BYTES_MAX);
-    let body = limited.collect().await.map_err(|error| Failure::Gone(error.to_string()))?;
+    let body = limited.collect().await.map_err(broken)?;
     match message::read(&body.to_bytes()) {
         Said::Answer(answered, outcome) if answered == id => outcome,
         _ => Err(Failure::Wrong("it answers something else".to_owned())),
     }
+}
+
+/// Returns why an answer could not be read to its end.
+fn broken(error: Box<dyn std::error::Error + Send + Sync>) -> Failure {
+    if error.is::<LengthLimitError>() {
+        return Failure::too_long();
+    }
+    let error = error.downcast::<UpstreamError>().map(|error| Failure::from(*error));
+    error.unwrap_or_else(|other| Failure::Gone(other.to_string()))
 }
 
 /// Returns what a refusal with a body says; its id may be `null`, as it was given no other.

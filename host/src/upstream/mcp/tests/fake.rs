@@ -169,6 +169,14 @@ impl Fake {
             "input" => {
                 return answer(id, &json!({"resultType": "input_required", "inputRequests": {}}));
             }
+            "huge" => {
+                let text = json!({"content": [{"type": "text", "text": "x".repeat(11 << 20)}]});
+                // One library has the number first, and another one last.
+                return match params["arguments"]["late"] == true {
+                    true => say(&format!(r#"{{"result":{text},"jsonrpc":"2.0","id":{id}}}"#)),
+                    false => answer(id, &text),
+                };
+            }
             "huge-number" => {
                 return say(&format!(
                     r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"structuredContent":18446744073709551616}}}}"#

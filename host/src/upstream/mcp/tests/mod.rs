@@ -247,6 +247,18 @@ async fn m14_a_number_that_would_change_is_no_result() {
 }
 
 #[tokio::test]
+async fn m14_an_answer_that_is_too_long_is_refused_as_such_and_at_once() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("huge");
+    for arguments in ["{}", r#"{"late":true}"#] {
+        let reply = server.call("echo", None, arguments, PATIENCE, Caller::default()).await;
+        assert_eq!(reply.unwrap().error_kind, Some("invalid-result"), "{arguments}");
+    }
+}
+
+#[tokio::test]
 async fn m15_what_a_server_asks_for_is_refused() {
     if !jail_here() {
         return;

@@ -299,6 +299,13 @@ async fn an_answer_that_gets_too_long_is_refused_before_it_ends() {
     let (url, _) = serve(move |asked| modern(asked, |_| answer.clone())).await;
     let reply = start_at(&url).call("echo", None, "{}", PATIENCE, Caller::default()).await;
     assert_eq!(reply.unwrap().error_kind, Some("invalid-result"));
+    // It says so itself, and is not there in the end.
+    let (url, _) = serve(|asked| {
+        modern(asked, |asked| json(asked, &called(&"x".repeat(BRIDGE_MESSAGE_BYTES_MAX))))
+    })
+    .await;
+    let reply = start_at(&url).call("echo", None, "{}", PATIENCE, Caller::default()).await;
+    assert_eq!(reply.unwrap().error_kind, Some("invalid-result"));
 }
 
 #[tokio::test]
