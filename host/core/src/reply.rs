@@ -78,12 +78,14 @@ pub fn json_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 3,
         Value::Array(values) => values.iter().map(json_bytes).sum::<usize>() + 2,
-        Value::Object(object) => {
-            object.iter().map(|(key, value)| key.len() + 4 + json_bytes(value)).sum::<usize>() + 2
-        }
+        Value::Object(object) => members_bytes(object) + 2,
         // A number, a word: as long as most are, with a comma.
         _ => 8,
     }
+}
+
+fn members_bytes(object: &Map<String, Value>) -> usize {
+    object.iter().map(|(key, value)| key.len() + 4 + json_bytes(value)).sum()
 }
 
 impl Content {
@@ -147,17 +149,24 @@ impl ToolReply {
         }
     }
 
-    /// Returns about how many bytes it holds: its contents as they are, its JSON written out.
+    /// Returns about how many bytes it holds: its contents and all that is said of them as they are, its JSON
+    /// written out.
     pub fn bytes(&self) -> usize {
-        let object = |object: &Map<String, Value>| object.values().map(json_bytes).sum::<usize>();
         let blocks = self.content.iter().map(|block| match block {
             Content::Text(text) => text.len(),
-            Content::Link(link) => object(link),
-            Content::Audio { data, .. } | Content::Image { data, .. } => data.len(),
-            Content::Resource { body: ResourceBody::Text(text), .. } => text.len(),
-            Content::Resource { body: ResourceBody::Bytes(bytes), .. } => bytes.len(),
+            Content::Link(link) => members_bytes(link),
+            Content::Audio { data, mime_type } | Content::Image { data, mime_type } => {
+                data.len() + mime_type.len()
+            }
+            Content::Resource { uri, mime_type, body } => {
+                let body = match body {
+                    ResourceBody::Text(text) => text.len(),
+                    ResourceBody::Bytes(bytes) => bytes.len(),
+                };
+                body + uri.len() + mime_type.as_deref().map_or(0, str::len)
+            }
         });
-        let more = self.extras.values().chain([&self.meta]).map(object);
+        let more = self.extras.values().chain([&self.meta]).map(members_bytes);
         blocks.chain(more).sum::<usize>() + self.structured.as_ref().map_or(0, json_bytes)
     }
 
@@ -168,6 +177,39 @@ impl ToolReply {
             is_error: true,
             error_kind: Some(kind),
             ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whatever_is_said_counts_among_its_bytes() {
+        const LONG_BYTES: usize = 10_000;
+        let long = || "x".repeat(LONG_BYTES);
+        let object = || Map::from_iter([(long(), json!(1))]);
+        let body = || ResourceBody::Text("t".to_owned());
+        let block = |block| ToolReply { content: vec![block], ..ToolReply::default() };
+        for reply in [
+            block(Content::Text(long())),
+            block(Content::Link(object())),
+            block(Content::Audio { data: vec![1], mime_type: long() }),
+            block(Content::Image { data: vec![1; LONG_BYTES], mime_type: "a/b".to_owned() }),
+            block(Content::Resource { uri: long(), mime_type: None, body: body() }),
+            block(Content::Resource {
+                uri: "x:1".to_owned(),
+                mime_type: Some(long()),
+                body: body(),
+            }),
+            ToolReply { meta: object(), ..ToolReply::default() },
+            ToolReply { extras: BTreeMap::from([(0, object())]), ..ToolReply::default() },
+            ToolReply { structured: Some(Value::Object(object())), ..ToolReply::default() },
+        ] {
+            assert!((LONG_BYTES..LONG_BYTES + 100).contains(&reply.bytes()), "{}", reply.bytes());
         }
     }
 }
