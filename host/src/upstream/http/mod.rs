@@ -26,7 +26,7 @@ use clawhost_core::limits::{
     EGRESS_BODY_BYTES_MAX, EGRESS_CONNECT_MS, EGRESS_CONNECTIONS_MAX,
     EGRESS_CONNECTIONS_PER_CALL_MAX, EGRESS_READ_MS,
 };
-use http::header::{CONTENT_ENCODING, TRANSFER_ENCODING};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Response};
 use http_body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -59,6 +59,13 @@ pub(crate) fn is_plain(headers: &HeaderMap) -> bool {
         })
     };
     only(CONTENT_ENCODING, "identity") && only(TRANSFER_ENCODING, "chunked")
+}
+
+/// Says whether a body is of that media type, whatever else is said of it.
+pub(crate) fn is_of(headers: &HeaderMap, media_type: &str) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case(media_type)
 }
 
 /// Sends checked requests. Cheap to clone; clones share the bound on connections.

@@ -25,6 +25,17 @@ const BRIEF: Duration = Duration::from_millis(60);
 
 const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
 
+#[test]
+fn a_media_type_is_told_in_any_case() {
+    let is_stream = |kind: &'static str| {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
+        is_of(&headers, "text/event-stream")
+    };
+    assert!(is_stream("Text/Event-Stream; charset=utf-8") && is_stream("text/event-stream"));
+    assert!(!is_stream("application/json") && !is_stream("text/event-streams"));
+    assert!(!is_of(&HeaderMap::new(), "text/event-stream"));
+}
+
 /// A listener that counts connections and hands each to a script, after its request's head.
 struct Server {
     address: SocketAddr,

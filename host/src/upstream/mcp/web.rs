@@ -34,7 +34,7 @@ use crate::progress::Progress;
 use crate::secrets::Secrets;
 use crate::sse::Events;
 use crate::upstream::http::{
-    CheckedRequest, HttpClient, RequestLimits, ResponseBody, UpstreamError,
+    CheckedRequest, HttpClient, RequestLimits, ResponseBody, UpstreamError, is_of,
 };
 use crate::upstream::oauth::{Tokens, challenged};
 
@@ -120,32 +120,30 @@ impl Web {
         if era == Era::Modern || ask.method == "initialize" {
             cancel.id = None;
         }
-        let headers = self.headers_of(era, &ask);
-        let outcome = self.exchange(id, line, headers, ask.deadline, ask.caller).await;
+        let outcome = self.exchange(id, line, era, ask).await;
         if outcome != Err(Failure::Timeout) {
             cancel.id = None;
         }
         outcome
     }
 
-    async fn exchange(
-        &self,
-        id: u64,
-        line: String,
-        headers: HeaderMap,
-        deadline: Instant,
-        caller: Caller,
-    ) -> Outcome {
+    async fn exchange(&self, id: u64, line: String, era: Era, ask: Ask) -> Outcome {
+        let headers = self.headers_of(era, &ask);
+        let Ask { method, deadline, caller, .. } = ask;
         let answer = self.post(line, headers, deadline, BRIDGE_UNASKED_BYTES_MAX).await?;
         let status = answer.status();
         if !status.is_success() {
             return Err(self.refusal(status, answer).await);
         }
-        self.begin(answer.headers());
-        match kind(answer.headers()) {
-            JSON => whole(id, answer).await,
-            EVENTS => self.events(id, answer, deadline, caller).await,
-            _ => Err(Failure::Wrong("it answers neither JSON nor events".to_owned())),
+        if method == "initialize" {
+            self.begin(answer.headers());
+        }
+        if is_of(answer.headers(), JSON) {
+            whole(id, answer).await
+        } else if is_of(answer.headers(), EVENTS) {
+            self.events(id, answer, deadline, caller).await
+        } else {
+            Err(Failure::Wrong("it answers neither JSON nor events".to_owned()))
         }
     }
 
@@ -230,7 +228,7 @@ impl Web {
         version.into_iter().chain(session).collect()
     }
 
-    /// Remembers the session that an answer begins.
+    /// Remembers the session that an answer to `initialize` begins.
     fn begin(&self, headers: &HeaderMap) {
         let session = headers.get(SESSION).filter(|id| id.len() <= BRIDGE_TOKEN_BYTES_MAX);
         if let Some(session) = session {
@@ -247,7 +245,7 @@ impl Web {
         if error.as_deref() == Some("insufficient_scope") {
             return Failure::Scope(challenged(answer.headers(), "scope").unwrap_or_default());
         }
-        if kind(answer.headers()) != JSON {
+        if !is_of(answer.headers(), JSON) {
             return Failure::Status(status.as_u16());
         }
         match http_body_util::Limited::new(answer.into_body(), BRIDGE_TOKEN_BYTES_MAX)
@@ -314,12 +312,6 @@ impl Web {
             _ => {}
         }
     }
-}
-
-/// Returns the media type of an answer, without what is said beside it.
-fn kind(headers: &HeaderMap) -> &str {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim()
 }
 
 /// Reads an answer that is one message.

@@ -15,7 +15,7 @@ use clawhost_core::limits::{
 };
 use clawhost_core::manifest::ProviderPlan;
 use clawhost_core::quota::{ProviderLimits, Reservation, Used};
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
 use super::api::Api;
@@ -23,7 +23,7 @@ use super::attempt::{self, Failure, Sent};
 use super::request::text_bytes;
 use super::wire::Wire;
 use super::{Caller, Inner, Providers, anthropic, first_of, openai, speaks};
-use crate::upstream::http::{HttpClient, RequestLimits, ResponseBody};
+use crate::upstream::http::{HttpClient, RequestLimits, ResponseBody, is_of};
 
 /// A request as a client wrote it.
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ impl Held {
         let is_refusal = !parts.status.is_success();
         // What is asked of an answer may be written in more ways than one.
         let streams = streams || matches!(self.api, Api::Stored(_));
-        if streams && !is_refusal && is_stream(&parts.headers) {
+        if streams && !is_refusal && is_of(&parts.headers, "text/event-stream") {
             return Ok(Response::from_parts(parts, Answered::Stream(body, Box::new(self))));
         }
         let whole = attempt::read(Response::new(body)).await?;
@@ -331,12 +331,6 @@ fn limits(streams: bool, until: Instant, deadline: Instant) -> RequestLimits {
     }
 }
 
-fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case("text/event-stream")
-}
-
 /// Returns what an answer says it used, and the bytes of what the model wrote; nothing where it is no
 /// answer to that.
 fn charge(api: &Api, body: &[u8]) -> Option<(Option<Used>, u64)> {
@@ -350,21 +344,4 @@ fn charge(api: &Api, body: &[u8]) -> Option<(Option<Used>, u64)> {
         _ => body.get("usage").and_then(|usage| used(api, usage)),
     };
     Some((used, text_bytes(written)))
-}
-
-#[cfg(test)]
-mod tests {
-    use http::HeaderValue;
-
-    use super::*;
-
-    #[test]
-    fn a_stream_is_told_by_its_type_in_any_case() {
-        let of = |kind: &'static str| {
-            let kind = HeaderValue::from_static(kind);
-            is_stream(&HeaderMap::from_iter([(header::CONTENT_TYPE, kind)]))
-        };
-        assert!(of("Text/Event-Stream; charset=utf-8") && of("text/event-stream"));
-        assert!(!of("application/json") && !of("text/event-streams"));
-    }
 }

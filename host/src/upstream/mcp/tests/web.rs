@@ -79,7 +79,7 @@ fn http(status: &str, kind: &str, more: &str, body: &str) -> String {
 
 fn json(asked: &Asked, result: &Value) -> String {
     let body = json!({"jsonrpc": "2.0", "id": asked.1["id"], "result": result});
-    http("200 OK", "application/json; charset=utf-8", "", &body.to_string())
+    http("200 OK", "Application/JSON; charset=utf-8", "", &body.to_string())
 }
 
 fn tools() -> Value {
@@ -168,7 +168,7 @@ fn events(asked: &Asked) -> String {
     );
     // A mark of its byte order, and ends of lines as the standard has them.
     let body = format!("\u{feff}{}", body.replace("\n\n", "\r\r"));
-    http("200 OK", "text/event-stream", "", &body)
+    http("200 OK", "Text/Event-Stream", "", &body)
 }
 
 #[tokio::test]
@@ -215,7 +215,16 @@ async fn what_a_server_of_the_newest_revision_wants_of_a_model_an_older_client_i
 
 #[tokio::test]
 async fn an_older_server_has_its_session_and_may_answer_with_events() {
-    let (url, asked) = serve(move |asked| legacy(asked, events)).await;
+    let (url, asked) = serve(|asked| match method(asked) {
+        "server/discover" => {
+            let error = json!({"code": -32601, "message": "what?"});
+            let body = json!({"jsonrpc": "2.0", "id": asked.1["id"], "error": error});
+            // A session that nobody began.
+            http("200 OK", "application/json", "Mcp-Session-Id: s-0\r\n", &body.to_string())
+        }
+        _ => legacy(asked, events),
+    })
+    .await;
     assert_eq!(echo(&start_at(&url), "{}").await.unwrap(), "streamed");
     let asked = asked.lock();
     let of = |name: &str| asked.iter().find(|asked| method(asked) == name).unwrap().0.clone();
