@@ -240,6 +240,7 @@ fn a_state_folder_that_is_not_there_is_no_host_with_nothing_to_tell() {
     for words in [
         &["quarantine", "list"][..],
         &["pins", "list"],
+        &["pins", "forget", "s"],
         &["secrets", "list"],
         &["secrets", "remove", "TOKEN"],
         &["disable", "--list"],

@@ -36,6 +36,8 @@ pub enum Event {
     PinAccepted,
     /// An MCP server says something else about a tool, which is not served any more.
     PinChanged,
+    /// The operator had forgotten what an MCP server says about a tool.
+    PinForgotten,
     /// A call arrived; nothing was decided yet.
     Received,
     /// The operator let hosts serve another version of the registry.
@@ -61,8 +63,9 @@ clawhost_core::table! {
         ApprovalAsked: "approval.asked", ChainOpened: "chain.opened",
         CopyIncomplete: "copy.incomplete", Finished: "call.finished",
         MemoryCompacted: "memory.compacted", MemoryStored: "memory.stored",
-        PinAccepted: "pin.accepted", PinChanged: "pin.changed", Received: "call.received",
-        RegistryPinned: "registry.pinned", RegistrySeeded: "registry.seeded",
+        PinAccepted: "pin.accepted", PinChanged: "pin.changed", PinForgotten: "pin.forgotten",
+        Received: "call.received", RegistryPinned: "registry.pinned",
+        RegistrySeeded: "registry.seeded",
         Reloaded: "host.reloaded", ToolDisabled: "tool.disabled", ToolEnabled: "tool.enabled",
         ToolQuarantined: "tool.quarantined", ToolReleased: "tool.released",
     }

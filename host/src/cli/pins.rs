@@ -1,4 +1,4 @@
-//! `clawhost pins`: what MCP servers said about their tools, and accepting what they say now.
+//! `clawhost pins`: what MCP servers said about their tools, accepting what they say now, and forgetting it.
 //!
 //! Deliberately absent: a host. These verbs read and write the store, which running hosts look at.
 
@@ -51,6 +51,23 @@ enum PinsVerb {
     /// Show what differs from what was accepted
     #[command(after_help = "Example: clawhost pins diff github")]
     Diff(Which),
+    /// Forget what is remembered of a server, about all of its tools or one
+    ///
+    /// Makes room where a server has named more tools than are remembered. What it says next is seen
+    /// for the first time, and taken on as `tools.pins` of the runtime file says. Prints what is
+    /// forgotten, as `list` does.
+    #[command(after_help = "Example: clawhost pins forget github old_tool")]
+    Forget {
+        /// The server's name in the runtime file, or its address
+        #[arg(value_name = "SERVER")]
+        server: String,
+        /// The tool, by the server's own name for it
+        #[arg(value_name = "TOOL")]
+        tool: Option<String>,
+        /// Show what would be forgotten, and do nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// List every tool that is remembered
     #[command(after_help = "Example: clawhost pins list --json")]
     List(Which),
@@ -71,9 +88,14 @@ struct Which {
 }
 
 pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
+    if let PinsVerb::Forget { server, tool, dry_run } = args.verb {
+        return forget(&args.common, server, tool, dry_run).await;
+    }
     let pins = setup::pins(&args.common)?;
     let (server, tool) = match &args.verb {
-        PinsVerb::Accept { server, tool, .. } => (Some(server), tool.as_ref()),
+        PinsVerb::Accept { server, tool, .. } | PinsVerb::Forget { server, tool, .. } => {
+            (Some(server), tool.as_ref())
+        }
         PinsVerb::Diff(which) | PinsVerb::List(which) => {
             (which.server.as_ref(), which.tool.as_ref())
         }
@@ -116,6 +138,31 @@ async fn accept(pins: &Pins, other: Vec<Pin>, dry_run: bool) -> Result<String, F
         return Err(Fail::new(exit::DENIED, reason));
     }
     Ok(format!("accepted: {done}"))
+}
+
+/// Forgets all of them, or says that it would.
+async fn forget(
+    common: &StateArgs,
+    server: String,
+    tool: Option<String>,
+    dry_run: bool,
+) -> Result<u8, Fail> {
+    let pins = setup::pins(common)?;
+    let tool = tool.map(|tool| bridged::remembered_as(&tool));
+    let all = pins.list(Some(server), tool).await.or_fail(exit::UPSTREAM)?;
+    if all.is_empty() {
+        let hint = "`clawhost pins list` shows what is";
+        return Err(Fail::usage("nothing is remembered of that server or tool", hint));
+    }
+    print(&all, common.json, line, "");
+    let told = match dry_run {
+        true => format!("would be forgotten: {}", all.len()),
+        false => format!("forgotten: {}", pins.forget(all).await.or_fail(exit::UPSTREAM)?),
+    };
+    if !common.json {
+        show::line(&told);
+    }
+    Ok(exit::OK)
 }
 
 /// Prints them; where there are none, `none`.

@@ -170,7 +170,7 @@ impl Verdict {
             ),
             Self::New => format!("nobody has accepted it yet: `clawhost pins accept {server}`"),
             Self::Full => format!(
-                "more than {PINS_PER_SERVER_MAX} tools or {PINS_BYTES_PER_SERVER_MAX} bytes would be remembered of its server"
+                "more than {PINS_PER_SERVER_MAX} tools or {PINS_BYTES_PER_SERVER_MAX} bytes would be remembered of its server: `clawhost pins list {server}` shows them, `clawhost pins forget {server}` makes room"
             ),
             Self::Unknown => "the store cannot say whether it was accepted".to_owned(),
         };
@@ -272,6 +272,31 @@ impl Pins {
             self.record(Event::PinAccepted, &pin.server, &pin.tool, &pin.digest());
         }
         Ok(accepted.len())
+    }
+
+    /// Forgets `pins`, whatever they say now: what their servers say next is seen for the first time. Returns how
+    /// many it was.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub async fn forget(&self, pins: Vec<Pin>) -> Result<usize, DatabaseError> {
+        const TEXT: &str = "DELETE FROM pins WHERE server = ?1 AND tool = ?2";
+        let work = move |db: &mut Connection| {
+            let transaction = db.transaction()?;
+            let mut forgotten = Vec::new();
+            for pin in pins {
+                if transaction.execute(TEXT, params![pin.server, pin.tool])? > 0 {
+                    forgotten.push(pin);
+                }
+            }
+            transaction.commit()?;
+            Ok(forgotten)
+        };
+        let forgotten = self.database.run(work).await?;
+        for pin in &forgotten {
+            self.record(Event::PinForgotten, &pin.server, &pin.tool, &pin.digest());
+        }
+        Ok(forgotten.len())
     }
 
     /// Says aloud, and records, what changes for a tool.

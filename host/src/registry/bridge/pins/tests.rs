@@ -60,6 +60,28 @@ async fn a_server_that_names_ever_new_tools_fills_nothing() {
     let verdicts = pins.judge("s", all).await;
     assert_eq!(verdicts.last(), Some(&Verdict::Full));
     assert_eq!(verdicts.iter().filter(|one| **one == Verdict::Full).count(), 1);
+    assert!(Verdict::Full.reason("s").unwrap().contains("clawhost pins forget s"));
+}
+
+#[tokio::test]
+async fn what_is_forgotten_makes_room_and_is_seen_for_the_first_time_again() {
+    let pins = pins(PinMode::FirstUse);
+    let named =
+        |names: std::ops::Range<i64>| names.map(|name| seen(&name.to_string(), "d")).collect();
+    let verdicts = pins.judge("s", named(0..PINS_PER_SERVER_MAX)).await;
+    assert!(!verdicts.contains(&Verdict::Full));
+    assert_eq!(pins.judge("t", named(0..1)).await, [Verdict::Trusted]);
+    assert_eq!(judged(&pins, "a").await, Verdict::Full);
+    let of = |tool: Option<&str>| pins.list(Some("s".to_owned()), tool.map(str::to_owned));
+    let one = of(Some("0")).await.unwrap();
+    assert_eq!(pins.forget(one.clone()).await.unwrap(), 1);
+    assert_eq!(pins.forget(one).await.unwrap(), 0, "it is gone");
+    assert_eq!(judged(&pins, "a").await, Verdict::Trusted);
+    let rest = of(None).await.unwrap();
+    assert_eq!(pins.forget(rest.clone()).await.unwrap(), rest.len());
+    assert_eq!(judged(&pins, "b").await, Verdict::Trusted);
+    // Another server's stay.
+    assert_eq!(pins.judge("t", named(0..1)).await, [Verdict::Accepted]);
 }
 
 #[tokio::test]
