@@ -50,6 +50,7 @@ impl Binder {
             declared: declared(origin, described.annotations, binding),
             definition: described,
             ckp_name: ckp_name.clone(),
+            version: binding.into_iter().chain(beside).find_map(|of| of.version.clone()),
             digest: code.digest().into_owned(),
             origin: (*origin).clone(),
             asks: builtin::always_asks(origin)
