@@ -34,6 +34,8 @@ pub struct Usage {
     pub egress: Vec<String>,
     /// What the guest tried and was refused.
     pub violations: Vec<Violation>,
+    /// It says that it failed, and its last exchange over HTTP broke off.
+    pub broke_off: bool,
     /// What was recorded of it, or why nothing was; absent where nothing was to be.
     pub recording: Option<Result<Recording, String>>,
 }
@@ -196,6 +198,7 @@ impl Entered {
             fuel: self.fuel,
             egress: state.egress(),
             violations: state.violations(),
+            broke_off: matches!(self.answer, Ok(Err(_))) && state.broke_off(),
             recording: state.tape.kept(&loaded.digest, || self.end()),
         }
     }
