@@ -74,6 +74,7 @@ async fn each_agent_has_keys_and_values_of_its_own() {
     let page = json!({"action": "list", "prefix": "n/", "limit": 2});
     let first = ask_as(&host, "ada", tool, page).await;
     assert_eq!((&first["entries"][0]["key"], &first["next"]), (&json!("n/0"), &json!("n/1")));
+    assert_eq!(first["entries"][0]["bytes"], 1, "as `set` says it");
     let page = json!({"action": "list", "prefix": "n/", "limit": 2, "cursor": first["next"]});
     let last = ask_as(&host, "ada", tool, page).await;
     assert_eq!((last["entries"].as_array().map(Vec::len), &last["next"]), (Some(1), &Value::Null));
