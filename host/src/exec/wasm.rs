@@ -20,6 +20,7 @@ use crate::engine::{self, LoadError, Loaded};
 use crate::gate::Admitted;
 use crate::recording::{End, Recording, Tape};
 use crate::sandbox::clock::{CallClock, Exceeded, watch};
+use crate::sandbox::fs::RootError;
 use crate::sandbox::{CallState, ProgressSink, Sandbox};
 use code::Code;
 
@@ -307,6 +308,11 @@ fn fault(
 ) -> Result<ToolReply, CallError> {
     if let Some(exceeded) = exceeded(error) {
         return Err(over_limit(exceeded, error, admitted));
+    }
+    if error.downcast_ref::<RootError>().is_some() {
+        // Where that is, the record says.
+        let closed = sandbox(admitted, "a folder of the profile can be neither made nor opened");
+        return Err(closed.with_internal(format!("{error:#}")));
     }
     if error.downcast_ref::<wasmtime::PoolConcurrencyLimitError>().is_some() {
         let error =
