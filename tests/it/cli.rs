@@ -61,6 +61,7 @@ fn the_tools_of_a_manifest() {
     compare("tools__json", &cli.snapshot(&["tools", "--json"]));
     let empty = Cli::new(PROGRAM);
     compare("tools__embedded_default", &empty.snapshot(&["tools"]));
+    assert!(!empty.here().join("workspace").exists(), "looking makes nothing");
 }
 
 #[test]

@@ -383,3 +383,26 @@ async fn f32_a_search_for_a_bomb_ends_before_its_time() {
     host.ask("search_files", json!({"glob": "**/".repeat(300) + "*a"})).await;
     host.check_audit();
 }
+
+#[test]
+fn a_workspace_that_cannot_be_made_is_told_and_the_tool_has_not_crashed() {
+    const MANIFEST: &str = clawhost_tests::claw!(
+        "no-folder",
+        "autonomous",
+        r#"  tools:
+    - {name: read-file, sandbox: claw://sandbox/fs-readonly}
+    - {name: write-file, sandbox: claw://sandbox/workspace}
+  policies:
+    - inline: {name: all, rules: [{id: all, action: allow, scope: all}]}
+"#
+    );
+    let cli = Cli::new(PROGRAM);
+    cli.write("claw.yaml", MANIFEST);
+    // Nothing is there, and nothing can be made there.
+    symlink("gone/too", cli.here().join("workspace")).unwrap();
+    for words in [&["read_file", "path=a"][..], &["write_file", "path=a", "content=b"]] {
+        let run = cli.run(&[&["call", "claw.yaml"], words].concat());
+        assert_eq!(run.code, Some(4), "{words:?}: {}", run.stderr);
+        assert!(run.stderr.contains("can be neither made nor opened"), "{}", run.stderr);
+    }
+}

@@ -86,6 +86,8 @@ struct Underway<'a> {
     told: Told<'a>,
     timings: &'a mut Timings,
     attempts: Attempts,
+    /// The tool failed as what it asked for over HTTP broke off.
+    broke_off: bool,
     /// The result belongs into the record.
     detailed: bool,
     /// It was admitted.
@@ -166,6 +168,7 @@ impl Dispatch {
             told,
             timings,
             attempts: Attempts::default(),
+            broke_off: false,
             detailed: false,
             ran: None,
             masked: None,
@@ -257,6 +260,7 @@ impl Dispatch {
         if let Some(recorded) = usage.recording {
             span.note("recording", self.kept(recorded));
         }
+        underway.broke_off = usage.broke_off;
         outcome
     }
 

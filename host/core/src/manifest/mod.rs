@@ -59,7 +59,7 @@ pub use settings::{
     AgentSettings, AuditSettings, CatalogMode, ChannelPlace, ChannelSettings, HttpSettings,
     LimitSettings, McpServerSettings, OciSettings, PinMode, PostgresUrl, ProfileSettings,
     ProviderSettings, ProxySettings, RegistrySettings, ReleaseSettings, STDIO_PRINCIPAL,
-    SecretSettings, Settings, ToolSettings, WebSettings,
+    SecretSettings, Settings, ToolSettings, WebSettings, is_own_variable,
 };
 pub use swarm::{SwarmAgent, SwarmPlan, Topology};
 pub use telemetry::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};
