@@ -603,6 +603,32 @@ fn what_is_not_as_it_is_locked_is_not_served() {
 }
 
 #[test]
+fn what_was_pulled_is_what_the_manifest_binds_under_its_own_name_only() {
+    let (host, _) = serve(&[1]);
+    let cli = crate::registry::host("./answer.yaml", &[]);
+    let spec = "{description: Answers., input_schema: {type: object}}";
+    let document =
+        format!("{{claw: '0.3.0', kind: Tool, metadata: {{name: answer}}, spec: {spec}}}");
+    cli.write("answer.yaml", document);
+    std::fs::create_dir(cli.here().join("tools")).unwrap();
+    let served = || {
+        let run = cli.run(&["tools", "claw.yaml", "--json", "--tools", "tools"]);
+        let said: Value = serde_json::from_str(&run.stdout).unwrap();
+        let is_served = said["tools"].as_array().unwrap().iter().any(|one| one["name"] == "answer");
+        (is_served, said["refused"].to_string())
+    };
+    let reference = format!("oci://{host}/tools/other:1.0.0");
+    assert_eq!(pull(&cli, &[&reference]).code, Some(0));
+    let (is_served, why) = served();
+    assert!(!is_served && why.contains("--name answer"), "{why}");
+    assert_eq!(pull(&cli, &[&reference, "--name", "answer"]).code, Some(0));
+    let (is_served, why) = served();
+    assert!(!is_served && why.contains("`other.wasm`"), "{why}");
+    std::fs::remove_file(cli.here().join("tools/other.wasm")).unwrap();
+    assert_eq!(served(), (true, "[]".to_owned()));
+}
+
+#[test]
 fn what_is_missing_or_no_component_is_said_in_a_line() {
     let cli = cli("");
     let run = cli.run(&["pull", "--tools", "tt", "oci://127.0.0.1:1/a:1"]);

@@ -23,7 +23,8 @@ use crate::distribution::{Distribution, Pulled, ToolsFolder, Trouble, change_loc
 /// lock file is fetched as it was locked.
 ///
 /// What is pulled grants itself nothing: it runs under the profile `none` until a document beside
-/// it says more.
+/// it says more, or the manifest does of a tool with the name of its file. It is served under no
+/// other name that the manifest binds, and where another file has the same tool, neither is served.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  clawhost pull oci://oci.example.com/example/greet:1.0.0 --tools tools\n  clawhost pull https://example.com/greet.wasm --digest sha256:…\n  clawhost pull"
