@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -453,6 +453,69 @@ async fn a_pull_that_is_killed_leaves_no_half_file() {
     program.kill().unwrap();
     drop(stream);
     assert_eq!((files(&cli), lock(&cli)), (Vec::new(), String::new()));
+}
+
+/// A component that is larger than a lock file.
+fn large() -> Vec<u8> {
+    let data = format!("i32.const 42) (memory 1) (data (i32.const 0) \"{}\"))", "x".repeat(20_000));
+    wat::parse_str(ANSWER.replace("i32.const 42))", &data)).unwrap()
+}
+
+#[test]
+fn a_full_disk_changes_nothing_and_a_pull_that_was_killed_is_done_again() {
+    let content = Arc::new(Mutex::new(component(1)));
+    let seen = Arc::clone(&content);
+    let (url, _) = answering(move |head| {
+        let bytes = seen.lock().unwrap().clone();
+        match head_of(head).1.contains("/blobs/") {
+            true => ok(&bytes),
+            false => ok(&manifest(&bytes, None).0),
+        }
+    });
+    let cli = cli("");
+    let reference = format!("oci://{}/t/answer:1", host_of(&url));
+    assert_eq!(pull(&cli, &[&reference]).code, Some(0));
+    let now = || (files(&cli), lock(&cli), read(&cli, "tools/answer.wasm"));
+    let before = now();
+    *content.lock().unwrap() = large();
+    let update = ["pull", "--tools", "tools", &reference, "--update"];
+    let run = cli.limited(8, &update).output().unwrap();
+    assert_eq!(run.status.code(), Some(6), "{}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(now(), before);
+    // What one that is killed before the last step leaves: the component, and the lock file of before.
+    cli.write("tools/answer.wasm", large());
+    let run = cli.run(&update);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(lock(&cli).contains(&digest::of_bytes(&large())), "{}", lock(&cli));
+    assert_eq!(read(&cli, "tools/answer.wasm"), large());
+}
+
+#[test]
+fn what_another_pull_has_locked_meanwhile_stays_locked() {
+    let shelf: Shelf = Arc::new(Mutex::new(vec![1]));
+    let meanwhile: Arc<Mutex<Option<(PathBuf, String)>>> = Arc::default();
+    let (seen, due) = (Arc::clone(&shelf), Arc::clone(&meanwhile));
+    let (url, _) = answering(move |head| {
+        let path = head_of(head).1;
+        let due = due.lock().unwrap().take_if(|_| path.contains("/blobs/"));
+        due.into_iter().for_each(|(file, text)| std::fs::write(file, text).unwrap());
+        honest(&seen, path)
+    });
+    let reference = format!("oci://{}/a/answer:1.0.0", host_of(&url));
+    let first = cli("");
+    assert_eq!(pull(&first, &[&reference]).code, Some(0));
+    let locked = lock(&first);
+    shelf.lock().unwrap().push(2);
+    // The same reference before it moved, and another one whose file is called alike.
+    for locked in [locked.clone(), locked.replace("/a/answer", "/b/answer")] {
+        let cli = cli("");
+        let file = cli.here().join("clawhost.lock");
+        *meanwhile.lock().unwrap() = Some((file, locked.clone()));
+        let run = pull(&cli, &[&reference]);
+        assert_eq!(run.code, Some(4), "{}", run.stderr);
+        assert!(run.stderr.contains("meanwhile"), "{}", run.stderr);
+        assert_eq!((files(&cli), lock(&cli)), (Vec::new(), locked));
+    }
 }
 
 #[test]

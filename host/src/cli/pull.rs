@@ -14,6 +14,7 @@ use super::args::Places;
 use super::fail::Fail;
 use super::{setup, show};
 use crate::distribution::{Distribution, Pulled, ToolsFolder, Trouble, change_lock};
+use crate::registry::LOCK_FILE;
 
 /// Put a component into the tools folder, and lock what it was
 ///
@@ -142,11 +143,9 @@ impl Run<'_> {
             signed_by,
         };
         if !self.args.dry_run {
-            // The lock first: a host that runs takes in a new file only as it is locked.
-            if locked != Some(&now) {
-                change_lock(&self.beside, |lock| lock.insert(reference, now.clone()))?;
-            }
-            self.tools.place(&file, &pulled, is_new)?;
+            let staged = self.tools.stage(&file, &pulled, is_new)?;
+            let change = |lock: &mut Lock| insert(lock, reference, locked, &now);
+            change_lock(&self.beside, change, || staged.place())?;
         }
         let said = json!({
             "reference": reference.to_string(), "digest": now.digest, "bytes": now.bytes,
@@ -173,12 +172,8 @@ impl Run<'_> {
             (None, Some(locked)) => ComponentName::parse(&locked.name).map_err(wrong)?,
             (None, None) => reference.name().map_err(wrong)?,
         };
-        let text = reference.to_string();
-        let mut others = lock.iter().filter(|(other, _)| *other != text);
-        match others.find(|(_, locked)| locked.name == name.as_str()) {
-            Some((other, _)) => {
-                Err(wrong(format!("`{}` is what {other} is called", name.as_str())))
-            }
+        match namesake(lock, reference, name.as_str()) {
+            Some(other) => Err(wrong(format!("`{}` is what {other} is called", name.as_str()))),
             None => Ok(name),
         }
     }
@@ -232,6 +227,30 @@ impl Run<'_> {
         }
         Ok(signed.first().map(ToString::to_string))
     }
+}
+
+/// Returns the other reference whose file is called that.
+fn namesake<'a>(lock: &'a Lock, reference: &Reference, name: &str) -> Option<&'a str> {
+    let reference = reference.to_string();
+    let mut others = lock.iter().filter(|(other, _)| *other != reference);
+    others.find(|(_, locked)| locked.name == name).map(|(other, _)| other)
+}
+
+/// Locks a reference, as long as the lock file says of it what it did `before`, when that was checked.
+fn insert(
+    lock: &mut Lock,
+    reference: &Reference,
+    before: Option<&Locked>,
+    now: &Locked,
+) -> Result<(), Trouble> {
+    let found = lock.get(&reference.to_string());
+    let is_as_checked = found == before || found == Some(now);
+    if !is_as_checked || namesake(lock, reference, &now.name).is_some() {
+        let reason = format!("{reference}: another pull has changed {LOCK_FILE} meanwhile");
+        return Err(Trouble::Refused { reason, hint: "nothing was written; pull it again" });
+    }
+    lock.insert(reference, now.clone());
+    Ok(())
 }
 
 fn told(said: &Value, is_dry: bool, is_new: bool) -> String {

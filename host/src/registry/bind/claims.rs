@@ -77,7 +77,7 @@ fn misnamed(file: &str, ToolBinding { name, at, .. }: &ToolBinding) -> Option<St
     let stem = drop_in::stem(file).unwrap_or(file);
     (ckp_name(stem) != *name).then(|| {
         format!(
-            "it was pulled as `{stem}`, and is not what {at} binds: if it is meant, pull it with `--name {name}`, or bind it by a document beside it"
+            "it was pulled as `{stem}`, and is not what {at} binds: if it is meant, pull it with `--name {name}`, or move that document beside it"
         )
     })
 }
