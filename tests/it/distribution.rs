@@ -279,6 +279,31 @@ fn nothing_that_is_wrong_is_written_and_nobody_else_is_asked() {
 }
 
 #[test]
+fn what_a_registry_says_at_length_is_shown_shortened() {
+    let far = format!("http://far.example/{}", "x".repeat(20_000));
+    let challenge = |realm: &str| {
+        format!(
+            "HTTP/1.1 401 No\r\nwww-authenticate: Bearer realm=\"{realm}\"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        )
+    };
+    let (asks, again) = (challenge(&far), challenge(&far));
+    let nowhere = challenge(&"x".repeat(20_000));
+    let answers: [(Answer, bool, &str); 4] = [
+        (Box::new(move |_| asks.clone().into()), false, "over https"),
+        (Box::new(move |_| again.clone().into()), true, "token_url"),
+        (Box::new(move |_| nowhere.clone().into()), false, "gives no token"),
+        (but_for_blobs(move |_| redirect(&far)), false, "over https"),
+    ];
+    for (answer, has_account, says) in answers {
+        let (url, _) = answering(move |head| answer(head_of(head).1));
+        let host = host_of(&url);
+        let cli = if has_account { with_account(&host, "") } else { cli("") };
+        let run = pull(&cli, &[&format!("oci://{host}/tools/answer:1.0.0")]);
+        assert!(run.stderr.contains(says) && run.stderr.len() < 2_000, "{says}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn what_is_no_reference_and_what_has_another_digest_is_refused() {
     let (host, _) = serve(&[1]);
     let cli = cli("");
