@@ -387,9 +387,14 @@ fn key_of(seed: &[u8]) -> Result<SigningKey, Fail> {
 
 /// Opens the pins that hosts on a state folder keep, and the log of what becomes of them.
 pub(super) fn pins(common: &StateArgs) -> Result<Pins, Fail> {
-    require_state(common)?;
     let (database, audit) = kept(common)?;
     Ok(Pins::new(database, Some(audit), PinMode::default()))
+}
+
+/// As [`pins`], to look at what is there. Makes nothing, no log either.
+pub(super) fn existing_pins(common: &StateArgs) -> Result<Option<Pins>, Fail> {
+    let database = existing_database(common)?;
+    Ok(database.map(|database| Pins::new(database, None, PinMode::default())))
 }
 
 /// As [`releases`], to look at what was seeded.
@@ -458,7 +463,6 @@ fn kept(common: &StateArgs) -> Result<(Database, Arc<AuditLog>), Fail> {
 
 /// Opens the quarantine that hosts on a state folder share, and the log of what becomes of it.
 pub(super) async fn quarantine(common: &StateArgs) -> Result<Quarantine, Fail> {
-    require_state(common)?;
     let (database, audit) = kept(common)?;
     Quarantine::open(database, audit, Clock::system()).await.or_fail(exit::UPSTREAM)
 }
