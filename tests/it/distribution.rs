@@ -188,6 +188,25 @@ fn two_references_have_two_files() {
     assert!(run.stderr.contains("--name"), "{}", run.stderr);
 }
 
+#[test]
+fn whoever_pulls_beside_another_manifest_is_told_that_it_has_its_own_lock_file() {
+    let (host, _) = serve(&[1]);
+    let cli = cli("");
+    cli.write("sub/claw.yaml", "");
+    std::fs::create_dir(cli.here().join("sub/tools")).unwrap();
+    let reference = format!("oci://{host}/a/answer:1.0.0");
+    for (tools, more, is_told) in [
+        ("tools", &[][..], false),
+        ("sub/tools", &[], true),
+        ("sub/tools", &["--manifest", "sub/claw.yaml"], false),
+    ] {
+        let run = cli.run(&[&["pull", &reference, "--tools", tools][..], more].concat());
+        assert_eq!(run.code, Some(0), "{tools}: {}", run.stderr);
+        assert_eq!(run.stderr.contains("--manifest"), is_told, "{tools}: {}", run.stderr);
+    }
+    assert!(cli.here().join("sub/clawhost.lock").exists());
+}
+
 /// Sends to `place`, whatever is asked.
 fn redirect(place: &str) -> Vec<u8> {
     format!("HTTP/1.1 307 Temporary\r\nlocation: {place}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").into()

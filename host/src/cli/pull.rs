@@ -1,7 +1,7 @@
 //! `clawhost pull`: components from registries and URLs into the tools folder, each locked at what it
 //! was.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clawhost_core::digest::is_digest;
@@ -90,6 +90,12 @@ pub(super) async fn run(args: PullArgs) -> Result<u8, Fail> {
     let distribution = setup::distribution(&settings, args.places.state.as_deref())?;
     let beside = setup::beside(&paths);
     let lock = setup::lock(&beside)?;
+    if let Some(manifest) = elsewhere(&tools, &beside).filter(|_| args.manifest.is_none()) {
+        let beside = beside.display();
+        tracing::warn!(
+            "{manifest} looks for {LOCK_FILE} beside itself, and this is written in {beside}: name it with --manifest"
+        );
+    }
     let tools = ToolsFolder::new(tools);
     let run = Run { args: &args, settings, distribution, tools, beside };
     let mut pulled = Vec::new();
@@ -227,6 +233,14 @@ impl Run<'_> {
         }
         Ok(signed.first().map(ToString::to_string))
     }
+}
+
+/// Returns the manifest that lies with the tools folder, where what is pulled is locked in another folder.
+fn elsewhere(tools: &Path, beside: &Path) -> Option<String> {
+    let folder = tools.canonicalize().ok()?.parent()?.to_owned();
+    let manifest = folder.join(setup::MANIFEST_NAME);
+    let is_elsewhere = manifest.is_file() && beside.canonicalize().ok()? != folder;
+    is_elsewhere.then(|| manifest.display().to_string())
 }
 
 /// Returns the other reference whose file is called that.

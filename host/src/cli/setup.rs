@@ -43,7 +43,7 @@ use crate::upstream::http::{HttpClient, TrustedRoots};
 use crate::{Host, HostBuilder};
 
 /// The manifest `run` looks for where no PATH is given.
-const MANIFEST_NAME: &str = "claw.yaml";
+pub(super) const MANIFEST_NAME: &str = "claw.yaml";
 /// Where the audit chains lie in the state folder.
 const AUDIT_FOLDER: &str = "audit";
 /// Names a folder with a file for each secret (CKP 0.3.0, runtime profile, section 7).
