@@ -184,7 +184,7 @@ async fn another_directory_in_its_place_is_served() {
 }
 
 #[tokio::test]
-async fn names_that_differ_only_in_hyphen_and_underscore_are_the_same() {
+async fn names_that_differ_only_in_hyphen_and_underscore_collide() {
     let host = TestHost::builder()
         .tool_file("a.wat", saying("two_words", "a").wat().as_bytes())
         .tool_file("b.wat", saying("two-words", "b").wat().as_bytes())

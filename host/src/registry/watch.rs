@@ -1,7 +1,8 @@
 //! Watching the drop-in directory and the MCP servers: one task owns both and publishes catalogs.
 //!
-//! A file is read once it has been the same in two looks, so that a half-copied one causes no
-//! error; until then the old one stays in service. Each file loads on its own: a slow
+//! A file is read once it has been the same in two looks, so that one that is being copied causes no
+//! error; until then the old one stays in service. A copy that pauses for longer is taken as it is, and
+//! again when it goes on: nothing tells it from a damaged file. Each file loads on its own: a slow
 //! compile delays no other, and neither does a slow server.
 
 use std::collections::{BTreeMap, BTreeSet};
