@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -19,7 +19,7 @@ use crate::registry::{Registry, answering, head_of, ok, tool, word_count};
 
 const REGISTRY: &str = "/usr/bin/docker-registry";
 /// `minisign -S` of [`ANSWER`] made the signature, and `minisign -G` the keys.
-const ANSWER: &str = r#"(component
+pub(crate) const ANSWER: &str = r#"(component
   (core module $m (func (export "f") (result i32) i32.const 42))
   (core instance $i (instantiate $m))
   (func (export "answer") (result u32) (canon lift (core func $i "f"))))
@@ -33,12 +33,12 @@ IKrYK0UwFxm49mZ9rnFOWE5cLeG+dvxyHnic6vx3iwO8j9wdwsSQ9gfpGvGndaPro564ysRTAFompXsS
 ";
 
 /// A component that answers with a number, in binary form.
-fn component(number: u32) -> Vec<u8> {
+pub(crate) fn component(number: u32) -> Vec<u8> {
     wat::parse_str(ANSWER.replace("42", &number.to_string())).unwrap()
 }
 
 /// Returns the manifest of a component and its digest.
-fn manifest(bytes: &[u8], signature: Option<&str>) -> (Vec<u8>, String) {
+pub(crate) fn manifest(bytes: &[u8], signature: Option<&str>) -> (Vec<u8>, String) {
     let signature = signature.map(str::to_owned);
     let layer = Layer { digest: digest::of_bytes(bytes), bytes: bytes.len() as u64, signature };
     let manifest = Artifact::new(&layer, &Outline::default()).manifest;
@@ -50,10 +50,10 @@ const NOT_FOUND: &[u8] =
     b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// What a registry of this file has: the numbers of components, of which the tag is the last.
-type Shelf = Arc<Mutex<Vec<u32>>>;
+pub(crate) type Shelf = Arc<Mutex<Vec<u32>>>;
 
 /// Answers as an honest registry does, to a path.
-fn honest(shelf: &Shelf, path: &str) -> Vec<u8> {
+pub(crate) fn honest(shelf: &Shelf, path: &str) -> Vec<u8> {
     let numbers = shelf.lock().unwrap().clone();
     let last = numbers.last().copied();
     let all = numbers.into_iter().map(|number| (number, component(number)));
@@ -71,31 +71,31 @@ fn honest(shelf: &Shelf, path: &str) -> Vec<u8> {
 }
 
 /// Starts an honest registry with these components, and returns its `host:port`.
-fn serve(numbers: &[u32]) -> (String, Shelf) {
+pub(crate) fn serve(numbers: &[u32]) -> (String, Shelf) {
     let shelf: Shelf = Arc::new(Mutex::new(numbers.to_vec()));
     let seen = Arc::clone(&shelf);
     let (url, _) = answering(move |head| honest(&seen, head_of(head).1));
     (host_of(&url), shelf)
 }
 
-fn host_of(url: &str) -> String {
+pub(crate) fn host_of(url: &str) -> String {
     url.strip_prefix("http://").unwrap().to_owned()
 }
 
 /// A folder with a tools folder and this runtime file.
-fn cli(runtime: &str) -> Cli {
+pub(crate) fn cli(runtime: &str) -> Cli {
     let cli = Cli::new(PROGRAM);
     std::fs::create_dir(cli.here().join("tools")).unwrap();
     cli.write("clawhost.yaml", format!("version: 1\n{runtime}\n"));
     cli
 }
 
-fn pull(cli: &Cli, more: &[&str]) -> clawhost_tests::cli::Run {
+pub(crate) fn pull(cli: &Cli, more: &[&str]) -> clawhost_tests::cli::Run {
     cli.run(&[&["pull", "--tools", "tools"], more].concat())
 }
 
 /// Returns the names of what is in the tools folder, hidden files included.
-fn files(cli: &Cli) -> Vec<String> {
+pub(crate) fn files(cli: &Cli) -> Vec<String> {
     let entries = std::fs::read_dir(cli.here().join("tools")).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -103,11 +103,11 @@ fn files(cli: &Cli) -> Vec<String> {
     names
 }
 
-fn read(cli: &Cli, file: &str) -> Vec<u8> {
+pub(crate) fn read(cli: &Cli, file: &str) -> Vec<u8> {
     std::fs::read(cli.here().join(file)).unwrap_or_default()
 }
 
-fn lock(cli: &Cli) -> String {
+pub(crate) fn lock(cli: &Cli) -> String {
     String::from_utf8(read(cli, "clawhost.lock")).unwrap()
 }
 
@@ -186,25 +186,6 @@ fn two_references_have_two_files() {
     let run = pull(&cli, &[&format!("oci://{host}/b/answer:1.0.0")]);
     assert_eq!(run.code, Some(2), "{}", run.stderr);
     assert!(run.stderr.contains("--name"), "{}", run.stderr);
-}
-
-#[test]
-fn whoever_pulls_beside_another_manifest_is_told_that_it_has_its_own_lock_file() {
-    let (host, _) = serve(&[1]);
-    let cli = cli("");
-    cli.write("sub/claw.yaml", "");
-    std::fs::create_dir(cli.here().join("sub/tools")).unwrap();
-    let reference = format!("oci://{host}/a/answer:1.0.0");
-    for (tools, more, is_told) in [
-        ("tools", &[][..], false),
-        ("sub/tools", &[], true),
-        ("sub/tools", &["--manifest", "sub/claw.yaml"], false),
-    ] {
-        let run = cli.run(&[&["pull", &reference, "--tools", tools][..], more].concat());
-        assert_eq!(run.code, Some(0), "{tools}: {}", run.stderr);
-        assert_eq!(run.stderr.contains("--manifest"), is_told, "{tools}: {}", run.stderr);
-    }
-    assert!(cli.here().join("sub/clawhost.lock").exists());
 }
 
 /// Sends to `place`, whatever is asked.
@@ -499,69 +480,6 @@ async fn a_pull_that_is_killed_leaves_no_half_file() {
     assert_eq!((files(&cli), lock(&cli)), (Vec::new(), String::new()));
 }
 
-/// A component that is larger than a lock file.
-fn large() -> Vec<u8> {
-    let data = format!("i32.const 42) (memory 1) (data (i32.const 0) \"{}\"))", "x".repeat(20_000));
-    wat::parse_str(ANSWER.replace("i32.const 42))", &data)).unwrap()
-}
-
-#[test]
-fn a_full_disk_changes_nothing_and_a_pull_that_was_killed_is_done_again() {
-    let content = Arc::new(Mutex::new(component(1)));
-    let seen = Arc::clone(&content);
-    let (url, _) = answering(move |head| {
-        let bytes = seen.lock().unwrap().clone();
-        match head_of(head).1.contains("/blobs/") {
-            true => ok(&bytes),
-            false => ok(&manifest(&bytes, None).0),
-        }
-    });
-    let cli = cli("");
-    let reference = format!("oci://{}/t/answer:1", host_of(&url));
-    assert_eq!(pull(&cli, &[&reference]).code, Some(0));
-    let now = || (files(&cli), lock(&cli), read(&cli, "tools/answer.wasm"));
-    let before = now();
-    *content.lock().unwrap() = large();
-    let update = ["pull", "--tools", "tools", &reference, "--update"];
-    let run = cli.limited(8, &update).output().unwrap();
-    assert_eq!(run.status.code(), Some(6), "{}", String::from_utf8_lossy(&run.stderr));
-    assert_eq!(now(), before);
-    // What one that is killed before the last step leaves: the component, and the lock file of before.
-    cli.write("tools/answer.wasm", large());
-    let run = cli.run(&update);
-    assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(lock(&cli).contains(&digest::of_bytes(&large())), "{}", lock(&cli));
-    assert_eq!(read(&cli, "tools/answer.wasm"), large());
-}
-
-#[test]
-fn what_another_pull_has_locked_meanwhile_stays_locked() {
-    let shelf: Shelf = Arc::new(Mutex::new(vec![1]));
-    let meanwhile: Arc<Mutex<Option<(PathBuf, String)>>> = Arc::default();
-    let (seen, due) = (Arc::clone(&shelf), Arc::clone(&meanwhile));
-    let (url, _) = answering(move |head| {
-        let path = head_of(head).1;
-        let due = due.lock().unwrap().take_if(|_| path.contains("/blobs/"));
-        due.into_iter().for_each(|(file, text)| std::fs::write(file, text).unwrap());
-        honest(&seen, path)
-    });
-    let reference = format!("oci://{}/a/answer:1.0.0", host_of(&url));
-    let first = cli("");
-    assert_eq!(pull(&first, &[&reference]).code, Some(0));
-    let locked = lock(&first);
-    shelf.lock().unwrap().push(2);
-    // The same reference before it moved, and another one whose file is called alike.
-    for locked in [locked.clone(), locked.replace("/a/answer", "/b/answer")] {
-        let cli = cli("");
-        let file = cli.here().join("clawhost.lock");
-        *meanwhile.lock().unwrap() = Some((file, locked.clone()));
-        let run = pull(&cli, &[&reference]);
-        assert_eq!(run.code, Some(4), "{}", run.stderr);
-        assert!(run.stderr.contains("meanwhile"), "{}", run.stderr);
-        assert_eq!((files(&cli), lock(&cli)), (Vec::new(), locked));
-    }
-}
-
 #[test]
 fn a_component_without_the_wanted_signature_is_neither_pulled_nor_served() {
     let shelf = |signature: Option<&'static str>| {
@@ -707,32 +625,6 @@ fn what_is_not_as_it_is_locked_is_not_served() {
     let run = pull(&cli, &[]);
     assert_eq!(run.code, Some(3), "{}", run.stderr);
     assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
-}
-
-#[test]
-fn what_was_pulled_is_what_the_manifest_binds_under_its_own_name_only() {
-    let (host, _) = serve(&[1]);
-    let cli = crate::registry::host("./answer.yaml", &[]);
-    let spec = "{description: Answers., input_schema: {type: object}}";
-    let document =
-        format!("{{claw: '0.3.0', kind: Tool, metadata: {{name: answer}}, spec: {spec}}}");
-    cli.write("answer.yaml", document);
-    std::fs::create_dir(cli.here().join("tools")).unwrap();
-    let served = || {
-        let run = cli.run(&["tools", "claw.yaml", "--json", "--tools", "tools"]);
-        let said: Value = serde_json::from_str(&run.stdout).unwrap();
-        let is_served = said["tools"].as_array().unwrap().iter().any(|one| one["name"] == "answer");
-        (is_served, said["refused"].to_string())
-    };
-    let reference = format!("oci://{host}/tools/other:1.0.0");
-    assert_eq!(pull(&cli, &[&reference]).code, Some(0));
-    let (is_served, why) = served();
-    assert!(!is_served && why.contains("--name answer"), "{why}");
-    assert_eq!(pull(&cli, &[&reference, "--name", "answer"]).code, Some(0));
-    let (is_served, why) = served();
-    assert!(!is_served && why.contains("`other.wasm`"), "{why}");
-    std::fs::remove_file(cli.here().join("tools/other.wasm")).unwrap();
-    assert_eq!(served(), (true, "[]".to_owned()));
 }
 
 #[test]

@@ -62,6 +62,7 @@ mod policy;
 mod promises;
 mod provider;
 mod proxy;
+mod pulls;
 mod quarantine;
 mod receipts;
 mod record;
