@@ -68,14 +68,15 @@ impl ToolsFolder {
     }
 
     /// Returns a file that a new component of this name would take over: a document that grants
-    /// something to whatever is called so, or the same component in another form.
+    /// something to whatever is called so, or the same component in another form. A signature without its
+    /// component is what a pull that was killed leaves, and of no use.
     fn beside(&self, name: &ComponentName) -> Option<String> {
         let files = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = files.filter_map(|file| file.file_name().into_string().ok());
         let is_its = |file: &String| {
             file.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('.'))
         };
-        names.filter(is_its).min()
+        names.filter(|file| is_its(file) && !file.ends_with(SIGNATURE_ENDING)).min()
     }
 
     /// Writes a component with its signature aside: what does not fit on the disk changes nothing. A signature
@@ -175,9 +176,38 @@ fn failed(path: &Path, error: &io::Error) -> Trouble {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use clawhost_core::package::Reference;
 
     use super::*;
+
+    #[test]
+    fn what_is_staged_is_nowhere_until_it_is_placed_and_a_signature_alone_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = ToolsFolder::new(folder.path().to_owned());
+        let name = ComponentName::parse("a").unwrap();
+        let bytes = Bytes::from_static(b"\0asm");
+        let pulled = Pulled {
+            digest: digest::of_bytes(&bytes),
+            bytes,
+            source: String::new(),
+            document: None,
+            signature: Some("new".to_owned()),
+        };
+        let look = || tools.look(&name, &pulled, None, false);
+        let signature = folder.path().join("a.wasm.minisig");
+        std::fs::write(&signature, "of one that was killed").unwrap();
+        let (file, is_new) = look().unwrap();
+        drop(tools.stage(&file, &pulled, is_new).unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        tools.stage(&file, &pulled, is_new).unwrap().place().unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"\0asm");
+        assert_eq!(std::fs::read_to_string(&signature).unwrap(), "new");
+        assert!(!look().unwrap().1, "it is as it was pulled");
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(folder.path().join("a.yaml"), "kind: Tool").unwrap();
+        assert!(look().is_err(), "it would grant something");
+    }
 
     #[test]
     fn the_lock_file_changes_last_and_not_at_all_where_something_fails() {
