@@ -318,6 +318,23 @@ fn the_audit_log_is_shown_verified_and_shows_tampering() {
 }
 
 #[test]
+fn what_only_looks_at_the_store_begins_no_log() {
+    let cli = prepared();
+    for (words, code) in [
+        (&["pins", "list"][..], 0),
+        (&["pins", "diff"], 0),
+        (&["pins", "accept", "nobody", "--dry-run"], 2),
+        (&["quarantine", "list"], 0),
+        (&["quarantine", "anomalies"], 0),
+        (&["quarantine", "release", "read_file", "--reason", "x", "--dry-run"], 2),
+    ] {
+        let run = cli.run(words);
+        assert_eq!(run.code, Some(code), "{words:?}: {}", run.stderr);
+    }
+    assert!(cli.logs().is_empty(), "{:?}", cli.logs());
+}
+
+#[test]
 fn what_only_looks_leaves_a_log_that_holds_by_its_key_however_it_ends() {
     let cli = prepared();
     for words in [

@@ -63,6 +63,7 @@ mod policy;
 mod promises;
 mod provider;
 mod proxy;
+mod pulls;
 mod quarantine;
 mod receipts;
 mod record;

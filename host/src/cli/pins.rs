@@ -12,7 +12,7 @@ use super::args::StateArgs;
 use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::clock::rfc3339;
-use crate::registry::{Pin, PinState, Pins};
+use crate::registry::{Pin, PinState};
 
 /// Say what MCP servers said about their tools, and accept what they say now
 ///
@@ -71,7 +71,7 @@ struct Which {
 }
 
 pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
-    let pins = setup::pins(&args.common)?;
+    setup::require_state(&args.common)?;
     let (server, tool) = match &args.verb {
         PinsVerb::Accept { server, tool, .. } => (Some(server), tool.as_ref()),
         PinsVerb::Diff(which) | PinsVerb::List(which) => {
@@ -80,7 +80,10 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
     };
     // However its server spells it: what is called alike is remembered as one.
     let tool = tool.map(|tool| bridged::remembered_as(tool));
-    let all = pins.list(server.cloned(), tool).await.or_fail(exit::UPSTREAM)?;
+    let all = match setup::existing_pins(&args.common)? {
+        Some(pins) => pins.list(server.cloned(), tool).await.or_fail(exit::UPSTREAM)?,
+        None => Vec::new(),
+    };
     if let PinsVerb::List(_) = args.verb {
         print(&all, args.common.json, line, "nothing is remembered of any server or tool");
         return Ok(exit::OK);
@@ -97,7 +100,7 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
         }
         return Ok(exit::OK);
     };
-    let told = accept(&pins, other, dry_run).await?;
+    let told = accept(&args.common, other, dry_run).await?;
     if !args.common.json {
         show::line(&told);
     }
@@ -105,12 +108,12 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
 }
 
 /// Accepts all of them, or says that it would; none that changed meanwhile.
-async fn accept(pins: &Pins, other: Vec<Pin>, dry_run: bool) -> Result<String, Fail> {
+async fn accept(common: &StateArgs, other: Vec<Pin>, dry_run: bool) -> Result<String, Fail> {
     let wanted = other.len();
     if dry_run {
         return Ok(format!("would be accepted: {wanted}"));
     }
-    let done = pins.accept(other).await.or_fail(exit::UPSTREAM)?;
+    let done = setup::pins(common)?.accept(other).await.or_fail(exit::UPSTREAM)?;
     if done < wanted {
         let reason = format!("{} of {wanted} changed once more meanwhile", wanted - done);
         return Err(Fail::new(exit::DENIED, reason));
