@@ -127,9 +127,10 @@ fn write_file(args: &WriteFile) -> Result<Written, ToolError> {
 
 fn edit_file(args: &EditFile) -> Result<Written, ToolError> {
     edit::check(&args.old_text)?;
+    let held = fs::hold([args.path.as_str()])?;
     let content = fs::read_to_string(&args.path)?;
     let edited = edit::replace_once(&content, &args.old_text, &args.new_text)?;
-    fs::write(&args.path, edited.as_bytes())?;
+    fs::replace(&held, &args.path, content.as_bytes(), edited.as_bytes())?;
     Ok(Written { path: args.path.clone(), bytes: edited.len() })
 }
 

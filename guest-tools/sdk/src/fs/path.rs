@@ -83,12 +83,12 @@ impl Below {
         })
     }
 
-    /// A name for attempt `number` at a temporary file beside the last step.
-    pub(crate) fn beside(&self, number: u32) -> Option<String> {
+    /// A name beside the last step, for a file that is there for a while as `what` says.
+    pub(crate) fn beside(&self, what: &str) -> Option<String> {
         let (last, parents) = self.steps.split_last()?;
         // Names may have 255 bytes on every common file system: leave room for the rest.
         let stem: String = last.chars().take(STEM_CHARS_MAX).collect();
-        let name = format!(".{stem}.part-{number}");
+        let name = format!(".{stem}.{what}");
         Some(parents.iter().cloned().chain([name]).collect::<Vec<_>>().join("/"))
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     fn parents_come_outermost_first() {
         let below = Plain::parse("a/b/c.txt").unwrap().below("/").unwrap();
         assert_eq!(below.parents().collect::<Vec<_>>(), ["a", "a/b"]);
-        assert_eq!(below.beside(0).unwrap(), "a/b/.c.txt.part-0");
+        assert_eq!(below.beside("part-0").unwrap(), "a/b/.c.txt.part-0");
     }
 
     #[test]
