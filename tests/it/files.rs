@@ -192,6 +192,23 @@ fn names(listing: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn a_link_that_leads_elsewhere_in_the_grant_is_listed_as_what_it_leads_to() {
+    let host = host().await;
+    for folder in ["there", "inner"] {
+        fs::create_dir(host.workspace().join(folder)).unwrap();
+    }
+    fs::write(host.workspace().join("there/file"), "12345").unwrap();
+    symlink("../there", host.workspace().join("inner/folder")).unwrap();
+    symlink("../there/file", host.workspace().join("inner/link")).unwrap();
+    let listing = host.ask("list_directory", json!({"path": "inner"})).await;
+    let expected = json!([
+        {"name": "folder", "is_dir": true, "size": 0},
+        {"name": "link", "is_dir": false, "size": 5},
+    ]);
+    assert_eq!(listing["entries"], expected);
+}
+
+#[tokio::test]
 async fn f29_strange_names_are_listed_and_names_that_are_no_text_are_counted() {
     use std::os::unix::ffi::OsStrExt as _;
     let host = host().await;

@@ -71,6 +71,12 @@ impl Below {
         if self.steps.is_empty() { ".".to_owned() } else { self.steps.join("/") }
     }
 
+    /// The path of what is called `name` in this directory, as the host takes it.
+    pub(crate) fn inside(&self, name: &str) -> String {
+        let steps = self.steps.iter().map(String::as_str);
+        steps.chain([name]).collect::<Vec<_>>().join("/")
+    }
+
     /// Each directory above the last step, outermost first.
     pub(crate) fn parents(&self) -> impl Iterator<Item = String> {
         let parents = self.steps.split_last().map_or(&[][..], |(_, parents)| parents);
@@ -126,6 +132,8 @@ mod tests {
         let below = Plain::parse("a/b/c.txt").unwrap().below("/").unwrap();
         assert_eq!(below.parents().collect::<Vec<_>>(), ["a", "a/b"]);
         assert_eq!(below.beside("part-0").unwrap(), "a/b/.c.txt.part-0");
+        assert_eq!(below.inside("d"), "a/b/c.txt/d");
+        assert_eq!(Plain::parse(".").unwrap().below("/").unwrap().inside("d"), "d");
     }
 
     #[test]
