@@ -50,6 +50,7 @@ mod interpreters;
 mod isolation;
 mod leaks;
 mod learn;
+mod long_results;
 mod manifests;
 mod manners;
 mod memory;
