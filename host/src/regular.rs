@@ -1,11 +1,13 @@
 //! The files that the operator names: regular ones, read only so far, and private where they are
 //! written.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufRead, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use cap_std::fs::{Dir, OpenOptionsExt as _};
 use rustix::fs::OFlags;
@@ -13,6 +15,12 @@ use tempfile::NamedTempFile;
 
 /// No link is followed to what is opened so, and nothing is waited for: opening a FIFO would block.
 const UNLINKED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
+
+/// How a whole file is called until it takes its place: what begins with a dot is no component and no
+/// document.
+const ASIDE: &str = ".new-";
+/// What follows is as many letters and digits.
+const ASIDE_LETTERS: usize = 6;
 
 /// Returns the bytes of `file`, and of a larger one the first `bytes_max` and one more, so that
 /// whoever bounds it can say that it is too large.
@@ -135,12 +143,36 @@ pub(crate) fn replace_in(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> 
 /// What the system says.
 pub(crate) fn beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    // What begins with a dot is no component and no document.
-    builder.prefix(".new-").permissions(Permissions::from_mode(mode));
+    builder.prefix(ASIDE).rand_bytes(ASIDE_LETTERS).permissions(Permissions::from_mode(mode));
     let mut file = builder.tempfile_in(path.parent().unwrap_or_else(|| Path::new(".")))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     Ok(file)
+}
+
+/// Removes what was written [`beside`] a file in the folder of `now` and is more than `age` older than that:
+/// whoever wrote it was killed before it took its place.
+pub(crate) fn sweep(now: &NamedTempFile, age: Duration) {
+    let written =
+        |path: &Path| path.symlink_metadata().ok().filter(Metadata::is_file)?.modified().ok();
+    let (Some(folder), Some(at)) = (now.path().parent(), written(now.path())) else { return };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_old = || {
+            let since = written(&entry.path()).map(|before| at.duration_since(before));
+            since.is_some_and(|since| since.is_ok_and(|since| since > age))
+        };
+        if is_aside(&entry.file_name()) && is_old() {
+            // Somebody else may have been quicker.
+            drop(std::fs::remove_file(entry.path()));
+        }
+    }
+}
+
+fn is_aside(name: &OsStr) -> bool {
+    let letters = name.to_str().and_then(|name| name.strip_prefix(ASIDE));
+    letters.is_some_and(|letters| {
+        letters.len() == ASIDE_LETTERS && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 /// Opens a file to append to. It and its folders are made where they are missing, for this user
@@ -196,5 +228,20 @@ mod tests {
         replace_in(&dir, "taken", b"after").unwrap_err();
         drop(beside(&file, b"never", 0o600).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_somebody_who_was_killed_left_is_swept_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        for name in ["old", "new-abcdef", ".new-thing", ".new-abcdef"] {
+            let made = File::create(file(name)).unwrap();
+            made.set_modified(std::time::UNIX_EPOCH).unwrap();
+        }
+        std::fs::write(file(".new-abcdeg"), "of another who writes").unwrap();
+        let now = beside(&file("file"), b"now", 0o600).unwrap();
+        sweep(&now, Duration::from_secs(600));
+        assert!(!file(".new-abcdef").exists());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5);
     }
 }

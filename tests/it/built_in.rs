@@ -22,6 +22,8 @@ async fn a_file_is_written_read_edited_and_listed() {
     host.ask("edit_file", edit).await;
     let read = host.ask("read_file", json!({"path": "notes/today.md"})).await;
     assert_eq!(read, json!({"content": "one drei ü"}));
+    let piece = host.ask("read_file", json!({"path": "notes/today.md", "limit": 8.0})).await;
+    assert_eq!(piece["content"], "one drei", "what is an integer to JSON Schema is one");
     host.ask("write_file", json!({"path": "a.txt", "content": ""})).await;
     let listed = host.ask("list_directory", json!({"path": "."})).await;
     let expected = json!({"entries": [

@@ -61,6 +61,7 @@ fn the_tools_of_a_manifest() {
     compare("tools__json", &cli.snapshot(&["tools", "--json"]));
     let empty = Cli::new(PROGRAM);
     compare("tools__embedded_default", &empty.snapshot(&["tools"]));
+    assert!(!empty.here().join("workspace").exists(), "looking makes nothing");
 }
 
 #[test]
@@ -314,6 +315,23 @@ fn the_audit_log_is_shown_verified_and_shows_tampering() {
     let run = cli.run(&["audit", "verify"]);
     assert_eq!(run.code, Some(7), "{}", run.stdout);
     compare("audit__tampered", &cli.snapshot(&["audit", "verify"]));
+}
+
+#[test]
+fn what_only_looks_at_the_store_begins_no_log() {
+    let cli = prepared();
+    for (words, code) in [
+        (&["pins", "list"][..], 0),
+        (&["pins", "diff"], 0),
+        (&["pins", "accept", "nobody", "--dry-run"], 2),
+        (&["quarantine", "list"], 0),
+        (&["quarantine", "anomalies"], 0),
+        (&["quarantine", "release", "read_file", "--reason", "x", "--dry-run"], 2),
+    ] {
+        let run = cli.run(words);
+        assert_eq!(run.code, Some(code), "{words:?}: {}", run.stderr);
+    }
+    assert!(cli.logs().is_empty(), "{:?}", cli.logs());
 }
 
 #[test]

@@ -148,13 +148,8 @@ fn d3_a_limit_on_the_size_of_files_ends_no_host() {
     let cli = prepared();
     let mut failed = 0;
     for blocks in [0, 1, 4, 16, 64, 256] {
-        let like = cli.command(&["call", "claw.yaml", "write_file", "path=a", "content=x"]);
-        let mut limited = Command::new("sh");
-        limited.args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
-        limited.arg(like.get_program()).args(like.get_args()).current_dir(cli.here());
-        limited.env_clear();
-        limited.envs(like.get_envs().filter_map(|(key, value)| Some((key, value?))));
-        let run = limited.output().unwrap();
+        let arguments = ["call", "claw.yaml", "write_file", "path=a", "content=x"];
+        let run = cli.limited(blocks, &arguments).output().unwrap();
         // A signal leaves no code. Memory of guests is a file too, whose limit fails the tool.
         assert!(run.status.code().is_some(), "{blocks}: {:?}", run.status);
         failed += usize::from(run.status.code() == Some(6));

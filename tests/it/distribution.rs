@@ -19,7 +19,7 @@ use crate::registry::{Registry, answering, head_of, ok, tool, word_count};
 
 const REGISTRY: &str = "/usr/bin/docker-registry";
 /// `minisign -S` of [`ANSWER`] made the signature, and `minisign -G` the keys.
-const ANSWER: &str = r#"(component
+pub(crate) const ANSWER: &str = r#"(component
   (core module $m (func (export "f") (result i32) i32.const 42))
   (core instance $i (instantiate $m))
   (func (export "answer") (result u32) (canon lift (core func $i "f"))))
@@ -33,12 +33,12 @@ IKrYK0UwFxm49mZ9rnFOWE5cLeG+dvxyHnic6vx3iwO8j9wdwsSQ9gfpGvGndaPro564ysRTAFompXsS
 ";
 
 /// A component that answers with a number, in binary form.
-fn component(number: u32) -> Vec<u8> {
+pub(crate) fn component(number: u32) -> Vec<u8> {
     wat::parse_str(ANSWER.replace("42", &number.to_string())).unwrap()
 }
 
 /// Returns the manifest of a component and its digest.
-fn manifest(bytes: &[u8], signature: Option<&str>) -> (Vec<u8>, String) {
+pub(crate) fn manifest(bytes: &[u8], signature: Option<&str>) -> (Vec<u8>, String) {
     let signature = signature.map(str::to_owned);
     let layer = Layer { digest: digest::of_bytes(bytes), bytes: bytes.len() as u64, signature };
     let manifest = Artifact::new(&layer, &Outline::default()).manifest;
@@ -50,10 +50,10 @@ const NOT_FOUND: &[u8] =
     b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// What a registry of this file has: the numbers of components, of which the tag is the last.
-type Shelf = Arc<Mutex<Vec<u32>>>;
+pub(crate) type Shelf = Arc<Mutex<Vec<u32>>>;
 
 /// Answers as an honest registry does, to a path.
-fn honest(shelf: &Shelf, path: &str) -> Vec<u8> {
+pub(crate) fn honest(shelf: &Shelf, path: &str) -> Vec<u8> {
     let numbers = shelf.lock().unwrap().clone();
     let last = numbers.last().copied();
     let all = numbers.into_iter().map(|number| (number, component(number)));
@@ -71,31 +71,31 @@ fn honest(shelf: &Shelf, path: &str) -> Vec<u8> {
 }
 
 /// Starts an honest registry with these components, and returns its `host:port`.
-fn serve(numbers: &[u32]) -> (String, Shelf) {
+pub(crate) fn serve(numbers: &[u32]) -> (String, Shelf) {
     let shelf: Shelf = Arc::new(Mutex::new(numbers.to_vec()));
     let seen = Arc::clone(&shelf);
     let (url, _) = answering(move |head| honest(&seen, head_of(head).1));
     (host_of(&url), shelf)
 }
 
-fn host_of(url: &str) -> String {
+pub(crate) fn host_of(url: &str) -> String {
     url.strip_prefix("http://").unwrap().to_owned()
 }
 
 /// A folder with a tools folder and this runtime file.
-fn cli(runtime: &str) -> Cli {
+pub(crate) fn cli(runtime: &str) -> Cli {
     let cli = Cli::new(PROGRAM);
     std::fs::create_dir(cli.here().join("tools")).unwrap();
     cli.write("clawhost.yaml", format!("version: 1\n{runtime}\n"));
     cli
 }
 
-fn pull(cli: &Cli, more: &[&str]) -> clawhost_tests::cli::Run {
+pub(crate) fn pull(cli: &Cli, more: &[&str]) -> clawhost_tests::cli::Run {
     cli.run(&[&["pull", "--tools", "tools"], more].concat())
 }
 
 /// Returns the names of what is in the tools folder, hidden files included.
-fn files(cli: &Cli) -> Vec<String> {
+pub(crate) fn files(cli: &Cli) -> Vec<String> {
     let entries = std::fs::read_dir(cli.here().join("tools")).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -103,11 +103,11 @@ fn files(cli: &Cli) -> Vec<String> {
     names
 }
 
-fn read(cli: &Cli, file: &str) -> Vec<u8> {
+pub(crate) fn read(cli: &Cli, file: &str) -> Vec<u8> {
     std::fs::read(cli.here().join(file)).unwrap_or_default()
 }
 
-fn lock(cli: &Cli) -> String {
+pub(crate) fn lock(cli: &Cli) -> String {
     String::from_utf8(read(cli, "clawhost.lock")).unwrap()
 }
 
@@ -276,6 +276,31 @@ fn nothing_that_is_wrong_is_written_and_nobody_else_is_asked() {
         assert_eq!((files(&cli), lock(&cli)), (Vec::new(), String::new()), "{says}");
     }
     assert_eq!(*reached.lock().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_registry_says_at_length_is_shown_shortened() {
+    let far = format!("http://far.example/{}", "x".repeat(20_000));
+    let challenge = |realm: &str| {
+        format!(
+            "HTTP/1.1 401 No\r\nwww-authenticate: Bearer realm=\"{realm}\"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        )
+    };
+    let (asks, again) = (challenge(&far), challenge(&far));
+    let nowhere = challenge(&"x".repeat(20_000));
+    let answers: [(Answer, bool, &str); 4] = [
+        (Box::new(move |_| asks.clone().into()), false, "over https"),
+        (Box::new(move |_| again.clone().into()), true, "token_url"),
+        (Box::new(move |_| nowhere.clone().into()), false, "gives no token"),
+        (but_for_blobs(move |_| redirect(&far)), false, "over https"),
+    ];
+    for (answer, has_account, says) in answers {
+        let (url, _) = answering(move |head| answer(head_of(head).1));
+        let host = host_of(&url);
+        let cli = if has_account { with_account(&host, "") } else { cli("") };
+        let run = pull(&cli, &[&format!("oci://{host}/tools/answer:1.0.0")]);
+        assert!(run.stderr.contains(says) && run.stderr.len() < 2_000, "{says}: {}", run.stderr);
+    }
 }
 
 #[test]

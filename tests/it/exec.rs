@@ -229,6 +229,7 @@ async fn the_sixth_spawned_program_of_an_agent_is_refused_and_dropped_calls_give
     wait::until("five programs", || (alive() == 5).then_some(())).await;
     let sixth = host.call("spawn", json!({"command": "true"})).await.unwrap_err();
     assert_eq!((sixth.kind, &sixth.data["limit"]), (ErrorKind::Overloaded, &json!("spawns_max")));
+    assert_eq!(sixth.data["stage"], "process");
     // A shell is not counted, and neither is somebody else's program.
     assert!(run(&host, "true").await.is_ok());
     let mut other = call("spawn", json!({"command": "true"}));
@@ -251,6 +252,7 @@ async fn x18_impossible_arguments_are_errors_of_the_caller() {
         ("spawn", json!({"command": "echo", "args": ["a\0b"]})),
         ("spawn", json!({"command": "echo", "args": ["x".repeat(140_000)]})),
         ("spawn", json!({"command": ""})),
+        ("spawn", json!({"command": "no-such-program"})),
         ("bash_exec", json!({"command": "true", "timeout_ms": 0})),
     ] {
         let refused = match host.call(tool, arguments).await {

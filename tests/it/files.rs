@@ -192,6 +192,23 @@ fn names(listing: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn a_link_that_leads_elsewhere_in_the_grant_is_listed_as_what_it_leads_to() {
+    let host = host().await;
+    for folder in ["there", "inner"] {
+        fs::create_dir(host.workspace().join(folder)).unwrap();
+    }
+    fs::write(host.workspace().join("there/file"), "12345").unwrap();
+    symlink("../there", host.workspace().join("inner/folder")).unwrap();
+    symlink("../there/file", host.workspace().join("inner/link")).unwrap();
+    let listing = host.ask("list_directory", json!({"path": "inner"})).await;
+    let expected = json!([
+        {"name": "folder", "is_dir": true, "size": 0},
+        {"name": "link", "is_dir": false, "size": 5},
+    ]);
+    assert_eq!(listing["entries"], expected);
+}
+
+#[tokio::test]
 async fn f29_strange_names_are_listed_and_names_that_are_no_text_are_counted() {
     use std::os::unix::ffi::OsStrExt as _;
     let host = host().await;
@@ -237,6 +254,45 @@ async fn a_file_that_is_written_anew_keeps_its_permissions_and_is_never_half_of_
     assert_eq!((after.mode() & 0o777, fs::read_to_string(&path).unwrap().as_str()), (0o700, "new"));
     assert_ne!(after.ino(), before, "it was renamed over");
     assert_eq!(std::io::read_to_string(open).unwrap(), "old", "who had it open reads the old one");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_changes_to_one_file_at_the_same_time_none_is_lost() {
+    let host = host().await;
+    let path = host.workspace().join("lines");
+    let lines: String = (0..20).map(|at| format!("line{at:02}.\n")).collect();
+    fs::write(&path, lines + &"-".repeat(300_000)).unwrap();
+    let begin = |at: usize| {
+        let (line, old, new) = (at + 1, format!("line{at:02}."), format!("done{at:02}."));
+        let patch = format!("--- a/lines\n+++ b/lines\n@@ -{line} +{line} @@\n-{old}\n+{new}\n");
+        match at % 2 {
+            0 => host.begin("apply_patch", json!({"paths": ["lines"], "patch_text": patch})),
+            _ => {
+                let edit = json!({"path": "lines", "old_text": old, "new_text": new});
+                host.begin("edit_file", edit)
+            }
+        }
+    };
+    let begun: Vec<_> = (0..20).map(begin).collect();
+    for call in begun {
+        let reply = call.await.unwrap().unwrap();
+        assert!(!reply.is_error, "{}", text(&reply));
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap().matches("done").count(), 20);
+    assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 1, "and nothing is left");
+}
+
+#[tokio::test]
+async fn what_a_killed_call_has_left_keeps_nobody_from_a_file() {
+    let host = host().await;
+    fs::write(host.workspace().join("f"), "old").unwrap();
+    for name in [".f.lock-0", ".f.lock-1"] {
+        let lock = fs::File::create(host.workspace().join(name)).unwrap();
+        lock.set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
+    host.ask("edit_file", json!({"path": "f", "old_text": "old", "new_text": "new"})).await;
+    assert_eq!(fs::read_to_string(host.workspace().join("f")).unwrap(), "new");
+    assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 1);
 }
 
 #[tokio::test]
@@ -382,4 +438,27 @@ async fn f32_a_search_for_a_bomb_ends_before_its_time() {
     }
     host.ask("search_files", json!({"glob": "**/".repeat(300) + "*a"})).await;
     host.check_audit();
+}
+
+#[test]
+fn a_workspace_that_cannot_be_made_is_told_and_the_tool_has_not_crashed() {
+    const MANIFEST: &str = clawhost_tests::claw!(
+        "no-folder",
+        "autonomous",
+        r#"  tools:
+    - {name: read-file, sandbox: claw://sandbox/fs-readonly}
+    - {name: write-file, sandbox: claw://sandbox/workspace}
+  policies:
+    - inline: {name: all, rules: [{id: all, action: allow, scope: all}]}
+"#
+    );
+    let cli = Cli::new(PROGRAM);
+    cli.write("claw.yaml", MANIFEST);
+    // Nothing is there, and nothing can be made there.
+    symlink("gone/too", cli.here().join("workspace")).unwrap();
+    for words in [&["read_file", "path=a"][..], &["write_file", "path=a", "content=b"]] {
+        let run = cli.run(&[&["call", "claw.yaml"], words].concat());
+        assert_eq!(run.code, Some(4), "{words:?}: {}", run.stderr);
+        assert!(run.stderr.contains("can be neither made nor opened"), "{}", run.stderr);
+    }
 }

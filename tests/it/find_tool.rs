@@ -212,6 +212,10 @@ async fn a_cut_result_is_read_on_by_who_called_and_nobody_else() {
         let Some((_, next)) = note.split_once("read on at offset ") else { break };
         offset = next.trim_end_matches(']').parse().unwrap();
     }
+    let from = async |offset: Value| {
+        text(&host.call("read_result", json!({"id": id, "offset": offset})).await.unwrap())
+    };
+    assert_eq!(from(json!(4)).await, from(json!(4.0)).await);
     let whole: Value = serde_json::from_str(&whole).unwrap();
     let lines: Vec<_> = whole["content"].as_str().unwrap().lines().collect();
     assert_eq!(lines.len(), 500);

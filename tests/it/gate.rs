@@ -89,6 +89,25 @@ async fn the_schema_of_the_document_holds_beside_the_components_own() {
 }
 
 #[tokio::test]
+async fn an_address_finds_a_tool_in_the_version_of_its_document() {
+    let sidecar = r#"{claw: "0.3.0", kind: Tool, metadata: {name: answer, version: 1.2.0}, spec: {description: Answers., input_schema: {type: object}}}"#;
+    let answer = Guest::read("answer");
+    let host = TestHost::builder()
+        .tool_file("answer.wat", answer.wat().as_bytes())
+        .tool_file("answer.yaml", sidecar.as_bytes())
+        .build()
+        .await;
+    assert!(host.refused().is_empty(), "{}", host.refused());
+    for name in ["claw://local/tool/answer", "claw://local/tool/answer@1.2.0"] {
+        assert_eq!(text(&host.call(name, json!({})).await.unwrap()), "answer", "{name}");
+    }
+    for name in ["claw://local/tool/answer@9.9.9", "claw://local/skill/answer@1.2.0"] {
+        let error = host.call(name, json!({})).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::UnknownTool, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn an_alias_is_answered_with_the_address_that_may_travel() {
     let host = TestHost::builder().build().await;
     let error = host.call("claw://tool/read-file", json!({"path": "a"})).await.unwrap_err();

@@ -8,6 +8,8 @@ use clawhost_core::error::ErrorKind;
 use clawhost_tests::{TestHost, native};
 use serde_json::json;
 
+use crate::web::{LOCAL, Tripwire, reply};
+
 /// Never answers, but for the call of a number.
 fn stuck(calls: &'static AtomicU32, answered: u32) -> impl Tool {
     native("stuck", move || async move {
@@ -85,4 +87,36 @@ async fn each_attempt_is_admitted_anew() {
     let error = host.host().call(call).await.unwrap_err();
     assert_eq!((error.kind, &error.data["stage"]), (ErrorKind::Overloaded, &json!("quota")));
     assert_eq!((CALLS.load(Ordering::SeqCst), &error.data["attempts"]), (2, &json!(3)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_whose_exchange_breaks_off_is_tried_again_and_else_fails_in_its_own_words() {
+    for (stated, asked) in [
+        ("max_attempts: 3, retry_on: [unavailable]", 3),
+        ("max_attempts: 2, retry_on: [unavailable]", 2),
+        ("max_attempts: 3, retry_on: [rate_limited]", 1),
+    ] {
+        let calls = AtomicU32::new(0);
+        let server = Tripwire::answering(move |_| match calls.fetch_add(1, Ordering::SeqCst) {
+            0 | 1 => "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n".to_owned(),
+            _ => reply("200 OK", "", "here"),
+        });
+        let host = TestHost::builder()
+            .only(&["http-get"])
+            .limits("timeout_ms: 3000")
+            .capabilities(LOCAL)
+            .runtime_file(&format!(
+                "version: 1\ntools: {{http_get: {{block_private_ips: false}}}}\nprofiles: {{sandbox-0: {{ports: [{}]}}}}",
+                server.port
+            ))
+            .definitions(&format!(
+                "version: 1\ntools: {{ http_get: {{ retry_policy: {{ initial_ms: 1, {stated} }} }} }}"
+            ))
+            .build()
+            .await;
+        let reply = host.call("http_get", json!({"url": server.url("127.0.0.1")})).await.unwrap();
+        assert_eq!((reply.is_error, server.hits()), (asked < 3, asked), "{stated}: {reply:?}");
+        assert_eq!(host.finished()[0]["attempts"], json!((asked > 1).then_some(asked)), "{stated}");
+        host.check_audit();
+    }
 }

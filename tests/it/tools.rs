@@ -74,6 +74,7 @@ async fn each_agent_has_keys_and_values_of_its_own() {
     let page = json!({"action": "list", "prefix": "n/", "limit": 2});
     let first = ask_as(&host, "ada", tool, page).await;
     assert_eq!((&first["entries"][0]["key"], &first["next"]), (&json!("n/0"), &json!("n/1")));
+    assert_eq!(first["entries"][0]["bytes"], 1, "as `set` says it");
     let page = json!({"action": "list", "prefix": "n/", "limit": 2, "cursor": first["next"]});
     let last = ask_as(&host, "ada", tool, page).await;
     assert_eq!((last["entries"].as_array().map(Vec::len), &last["next"]), (Some(1), &Value::Null));
@@ -92,7 +93,7 @@ async fn what_does_not_fit_into_the_store_is_refused_with_its_bound() {
     let host = host.build().await;
     let set = |key: &str, value: Value| json!({"action": "set", "key": key, "value": value});
     for (arguments, kind, says) in [
-        (set("k", "v".repeat(32_768).into()), "execution-failed", "32768"),
+        (set("k", "v".repeat(32_768).into()), "invalid-args", "32768"),
         (set("", 1.into()), "invalid-args", "1 to 512"),
         (set(&"k".repeat(513), 1.into()), "invalid-args", "1 to 512"),
         (json!({"action": "get"}), "invalid-args", "needs `key`"),
@@ -275,8 +276,12 @@ async fn a_message_goes_to_a_declared_channel_and_to_no_other() {
         assert!(failed.0 == Some("invalid-args"), "{channel}: {failed:?}");
         assert!(failed.1.contains("`hook`, `notes`") && !failed.1.contains("unused"), "{failed:?}");
     }
-    let long = json!({"channel": "hook", "chat_id": "1", "content": "x".repeat(16_385)});
-    assert!(fails(&host, "message", long).await.1.contains("16384"));
+    let (id, text) = ("1".repeat(257), "x".repeat(16_385));
+    for (id, text, says) in [("1", &*text, "16384"), (&*id, "x", "256")] {
+        let long = json!({"channel": "hook", "chat_id": id, "content": text});
+        let failed = fails(&host, "message", long).await;
+        assert!(failed.0 == Some("invalid-args") && failed.1.contains(says), "{failed:?}");
+    }
     let blank = json!({"channel": "hook", "chat_id": "1", "content": " "});
     assert_eq!(fails(&host, "message", blank).await.0, Some("invalid-args"));
 }

@@ -351,6 +351,8 @@ async fn n17_a_bomb_stays_as_small_as_it_was_sent() {
     let shown = format!("{reply:?}");
     assert!(server.head().contains("accept-encoding: identity\r\n"), "{}", server.head());
     assert!(shown.len() < 200_000 && reply.cut_from_bytes.is_some(), "{}", shown.len());
+    // A client takes it for an answer: it is one of the output schema still.
+    assert!(!reply.is_error && reply.structured.unwrap()["status"] == 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

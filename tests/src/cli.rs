@@ -158,6 +158,17 @@ impl Cli {
         command
     }
 
+    /// As [`Cli::command`], under a limit on the size of files (`ulimit -f`): beyond that it is a full disk.
+    pub fn limited(&self, blocks: u32, arguments: &[&str]) -> Command {
+        let like = self.command(arguments);
+        let mut limited = Command::new("sh");
+        limited.args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
+        limited.arg(like.get_program()).args(like.get_args()).current_dir(self.here());
+        limited.env_clear();
+        limited.envs(like.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        limited
+    }
+
     /// Starts the program.
     pub fn start(&self, arguments: &[&str]) -> Program {
         self.start_with(&mut self.command(arguments))

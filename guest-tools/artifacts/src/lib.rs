@@ -72,7 +72,10 @@ mod tests {
             "wasi:io/poll",
             "wasi:io/streams",
         ];
-        assert_eq!(imports(artifact("file-io")), files);
+        // Its edits wait for each other.
+        let editing = ["wasi:clocks/monotonic-clock"];
+        let editing = [&files[..1], &editing, &files[1..], &["wasi:io/poll"]].concat();
+        assert_eq!(imports(artifact("file-io")), editing);
         // They append through a stream.
         let appending = [&files[..], &["wasi:io/error", "wasi:io/streams"]].concat();
         assert_eq!(imports(artifact("memory")), appending);

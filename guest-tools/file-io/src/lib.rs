@@ -7,7 +7,11 @@ mod page;
 mod patch;
 mod search;
 
+use claw_tool::json::Room;
 use claw_tool::{ToolError, fs};
+
+/// Entries of a directory that one call looks at: no reply holds as many.
+const ENTRIES_MAX: usize = 1_000;
 
 /// Arguments of `read_file`.
 #[claw_tool::input]
@@ -74,7 +78,7 @@ struct ListDirectory {
     /// Leave out names up to and including this one: the last name of the page before.
     #[serde(default)]
     after: Option<String>,
-    /// Entries to return at most.
+    /// Entries to return at most; fewer, where a reply holds no more.
     #[serde(default = "entries_default")]
     #[schemars(range(min = 1, max = 10_000))]
     limit: usize,
@@ -123,9 +127,10 @@ fn write_file(args: &WriteFile) -> Result<Written, ToolError> {
 
 fn edit_file(args: &EditFile) -> Result<Written, ToolError> {
     edit::check(&args.old_text)?;
+    let held = fs::hold([args.path.as_str()])?;
     let content = fs::read_to_string(&args.path)?;
     let edited = edit::replace_once(&content, &args.old_text, &args.new_text)?;
-    fs::write(&args.path, edited.as_bytes())?;
+    fs::replace(&held, &args.path, content.as_bytes(), edited.as_bytes())?;
     Ok(Written { path: args.path.clone(), bytes: edited.len() })
 }
 
@@ -134,12 +139,16 @@ fn entries_default() -> usize {
 }
 
 fn list_directory(args: &ListDirectory) -> Result<Listing, ToolError> {
-    let listing = fs::list(&args.path, args.after.as_deref(), args.limit)?;
+    let listing = fs::list(&args.path, args.after.as_deref(), args.limit.min(ENTRIES_MAX))?;
     let entry = |e: fs::Entry| Entry { name: e.name, is_dir: e.is_dir, size: e.size };
+    let (mut room, found) = (Room::default(), listing.entries.len());
+    let entries = listing.entries.into_iter().map(entry);
+    let entries: Vec<_> = entries.take_while(|entry| room.takes(entry)).collect();
+    let more = listing.more || entries.len() < found;
     Ok(Listing {
-        entries: listing.entries.into_iter().map(entry).collect(),
-        truncated: listing.more.then_some(true),
-        total: listing.more.then_some(listing.total),
+        entries,
+        truncated: more.then_some(true),
+        total: more.then_some(listing.total),
         unreadable: (listing.unreadable > 0).then_some(listing.unreadable),
     })
 }

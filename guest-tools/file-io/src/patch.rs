@@ -62,11 +62,12 @@ enum Done {
 pub(crate) fn apply_patch(args: &ApplyPatch) -> Result<Patched, ToolError> {
     let patches = parse::parse(&args.patch_text)?;
     check_paths(&patches, &args.paths)?;
+    let held = fs::hold(patches.iter().map(|patch| patch.path))?;
     let mut bytes_left = BYTES_MAX;
     let contents: Vec<Content> =
         patches.iter().map(|patch| content(patch, &mut bytes_left)).collect::<Result<_, _>>()?;
     let changes: Vec<fs::Change<'_>> = patches.iter().zip(&contents).map(change).collect();
-    fs::change_all(&changes)?;
+    fs::change_all(&held, &changes)?;
     Ok(Patched { files: changes.iter().map(patched).collect() })
 }
 

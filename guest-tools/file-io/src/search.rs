@@ -6,6 +6,7 @@
 use std::rc::Rc;
 
 use claw_tool::fs::{self, Kind};
+use claw_tool::json::Room;
 use claw_tool::{ToolError, log};
 use regex_lite::{Regex, RegexBuilder};
 
@@ -44,7 +45,7 @@ pub(crate) struct SearchFiles {
     /// Whether `text` is found in any case.
     #[serde(default)]
     ignore_case: bool,
-    /// Matches to return at most.
+    /// Matches to return at most; fewer, where a reply holds no more.
     #[serde(default = "matches_default")]
     #[schemars(range(min = 1, max = 1_000))]
     limit: usize,
@@ -98,6 +99,7 @@ pub(crate) fn search_files(args: &SearchFiles) -> Result<Found, ToolError> {
         limit: args.limit,
         entries_left: ENTRIES_MAX,
         bytes_left: BYTES_MAX,
+        room: Room::default(),
         found: Found { matches: Vec::new(), incomplete: None, unreadable: None },
     };
     search.walk(&args.path);
@@ -144,6 +146,7 @@ struct Search {
     limit: usize,
     entries_left: usize,
     bytes_left: u64,
+    room: Room,
     found: Found,
 }
 
@@ -236,6 +239,9 @@ impl Search {
     fn matched(&mut self, found: Match) {
         if self.found.matches.len() == self.limit {
             return self.ended(format!("more than {} matches", self.limit));
+        }
+        if !self.room.takes(&found) {
+            return self.ended("more matches than a reply holds".to_owned());
         }
         self.found.matches.push(found);
     }

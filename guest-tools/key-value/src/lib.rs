@@ -5,6 +5,8 @@ use serde_json::Value;
 
 /// Entries of one page where the call does not say.
 const PAGE_DEFAULT: u32 = 100;
+/// The longest value, as JSON text: what the host keeps.
+const VALUE_BYTES_MAX: usize = 32_768;
 
 /// Arguments of `key_value_store`.
 #[claw_tool::input]
@@ -89,7 +91,7 @@ fn key_value_store(args: &KeyValueStore) -> Result<Answer, ToolError> {
             Ok(Answer { found: Some(value.is_some()), value, ..about })
         }
         Action::Set => {
-            let text = args.value.as_ref().map(Value::to_string).unwrap_or_default();
+            let text = written(args.value.as_ref())?;
             keys::set(key, &text)?;
             Ok(Answer { bytes: Some(text.len()), ..about })
         }
@@ -129,6 +131,17 @@ fn check(args: &KeyValueStore) -> Result<(), ToolError> {
         Some(limit) if limit > PAGE_DEFAULT => Err(ToolError::invalid_args("`limit` is 1 to 100")),
         _ => Ok(()),
     }
+}
+
+/// Returns a value as what is kept of it. The host refuses a longer one too, but as a failure.
+fn written(value: Option<&Value>) -> Result<String, ToolError> {
+    let text = value.map(Value::to_string).unwrap_or_default();
+    if text.len() > VALUE_BYTES_MAX {
+        let bytes = text.len();
+        let why = format!("the value has {bytes} bytes; the most is {VALUE_BYTES_MAX}");
+        return Err(ToolError::invalid_args(why));
+    }
+    Ok(text)
 }
 
 /// Another tool may have put something there that is no JSON: it is a text then.
@@ -185,6 +198,14 @@ mod tests {
             let why = check(&args).unwrap_err();
             assert!(matches!(&why, ToolError::InvalidArgs(why) if why.contains(says)), "{why:?}");
         }
+    }
+
+    #[test]
+    fn a_value_that_is_too_long_is_the_callers_to_shorten() {
+        let long = Value::from("v".repeat(VALUE_BYTES_MAX - 2));
+        assert_eq!(written(Some(&long)).unwrap().len(), VALUE_BYTES_MAX);
+        let long = Value::from("v".repeat(VALUE_BYTES_MAX - 1));
+        assert!(matches!(written(Some(&long)), Err(ToolError::InvalidArgs(_))));
     }
 
     #[test]

@@ -2,6 +2,11 @@
 
 use claw_tool::{ToolError, channels};
 
+/// The longest name of a conversation: what the host takes.
+const CHAT_ID_BYTES_MAX: usize = 256;
+/// The longest text: what the host takes.
+const CONTENT_BYTES_MAX: usize = 16_384;
+
 /// Arguments of `message`.
 #[claw_tool::input]
 struct Message {
@@ -25,12 +30,26 @@ struct Queued {
 }
 
 fn message(args: &Message) -> Result<Queued, ToolError> {
-    if args.content.trim().is_empty() {
-        return Err(ToolError::invalid_args("content is blank; there is nothing to send"));
-    }
+    check(args).map_err(ToolError::invalid_args)?;
     channels::send(&args.channel, &args.chat_id, &args.content)?;
     let Message { channel, chat_id, .. } = args;
     Ok(Queued { channel: channel.clone(), chat_id: chat_id.clone(), status: "queued" })
+}
+
+fn check(args: &Message) -> Result<(), String> {
+    if args.content.trim().is_empty() {
+        return Err("content is blank; there is nothing to send".to_owned());
+    }
+    let texts = [
+        ("content", &args.content, CONTENT_BYTES_MAX),
+        ("chat_id", &args.chat_id, CHAT_ID_BYTES_MAX),
+    ];
+    match texts.into_iter().find(|(_, text, most)| text.len() > *most) {
+        Some((what, text, most)) => {
+            Err(format!("`{what}` has {} bytes; the most is {most}", text.len()))
+        }
+        None => Ok(()),
+    }
 }
 
 claw_tool::export! {

@@ -1,5 +1,7 @@
 //! How long text gets as JSON, for tools that cut what would not fit a result or a reply.
 
+use serde::Serialize;
+
 use crate::reply::RESULT_BYTES_MAX;
 
 /// What one text of a result may take as JSON: room is left for everything else.
@@ -20,6 +22,30 @@ pub fn fitting(text: &str, json_bytes_max: usize) -> usize {
 #[must_use]
 pub fn fitting_reply(text: &str) -> usize {
     fitting_by(text, REPLY_TEXT_BYTES_MAX, |letter| bytes_of(letter) + bytes_in_text_of(letter))
+}
+
+/// What is left of a reply for the items of a list: the host does not cut a list that fits.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    bytes: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { bytes: REPLY_TEXT_BYTES_MAX }
+    }
+}
+
+impl Room {
+    /// Takes what `item` takes in a reply, which holds it twice, and says whether there is so much.
+    pub fn takes(&mut self, item: &impl Serialize) -> bool {
+        let json = serde_json::to_string(item).unwrap_or_default();
+        // Each with the comma behind it.
+        let bytes = json.len() + json.chars().map(bytes_of).sum::<usize>() + 2;
+        let left = self.bytes.checked_sub(bytes);
+        self.bytes = left.unwrap_or(0);
+        left.is_some()
+    }
 }
 
 fn fitting_by(text: &str, bytes_max: usize, bytes_of: fn(char) -> usize) -> usize {
@@ -64,6 +90,21 @@ mod tests {
             // Its own quotes, and their escapes and the quotes around them.
             let bytes = (json.len() - 2, in_text.len() - 6);
             assert_eq!((bytes_of(letter), bytes_in_text_of(letter)), bytes, "{letter:?}");
+        }
+    }
+
+    #[test]
+    fn items_that_there_is_room_for_fit_a_reply_and_fill_it() {
+        for item in ["a".to_owned(), "\"\n\u{1}é".repeat(20)] {
+            let mut room = Room::default();
+            let items: Vec<_> = std::iter::repeat_n(&item, REPLY_TEXT_BYTES_MAX)
+                .take_while(|item| room.takes(*item))
+                .collect();
+            let json = serde_json::to_string(&items).unwrap();
+            let bytes = json.len() + serde_json::to_string(&json).unwrap().len();
+            let most = REPLY_TEXT_BYTES_MAX + "[]\"[]\"".len();
+            assert!(bytes <= most && bytes > most - 600, "{item:?}: {bytes}");
+            assert!(!room.takes(&""), "what has no room is the last");
         }
     }
 }

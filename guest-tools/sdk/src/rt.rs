@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
+use serde_json::{Number, Value};
 
 pub use crate::bindings::exports::claw::tool::tool::{Annotations, Definition, Guest, Output};
 use crate::error::ToolError;
@@ -101,9 +102,37 @@ where
     A: DeserializeOwned,
     R: Reply,
 {
-    let arguments = serde_json::from_str(arguments)
-        .map_err(|error| ToolError::invalid_args(error.to_string()))?;
+    let arguments = read(arguments).map_err(|error| ToolError::invalid_args(error.to_string()))?;
     tool(&arguments)?.into_output()
+}
+
+/// Reads arguments. To JSON Schema `5.0` is an integer, and to Rust it is none: where they do not fit
+/// as they are, such numbers are read as integers.
+fn read<A: DeserializeOwned>(arguments: &str) -> serde_json::Result<A> {
+    serde_json::from_str(arguments).or_else(|error| {
+        let mut value = serde_json::from_str(arguments)?;
+        make_integers(&mut value);
+        serde_json::from_value(value).map_err(|_| error)
+    })
+}
+
+fn make_integers(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(make_integers),
+        Value::Object(entries) => entries.values_mut().for_each(make_integers),
+        Value::Number(number) => {
+            if let Some(integer) = integer(number) {
+                *number = integer.into();
+            }
+        }
+        Value::Bool(_) | Value::Null | Value::String(_) => {}
+    }
+}
+
+/// The integer that a number with a fraction of zero is.
+fn integer(number: &Number) -> Option<i64> {
+    let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)?;
+    format!("{float:.0}").parse().ok()
 }
 
 /// Answers a call of a tool this component does not offer.
@@ -145,5 +174,17 @@ mod tests {
         }
         assert!(matches!(run("300", tool), Err(ToolError::InvalidArgs(_))));
         assert!(run("3", tool).is_ok());
+    }
+
+    #[test]
+    fn an_integer_may_have_a_fraction_of_zero() {
+        assert_eq!(read::<Vec<u32>>("[5.0, 2e3, -0.0, 7]").unwrap(), [5, 2_000, 0, 7]);
+        for arguments in ["[5.5]", "[1e30]"] {
+            let why = read::<Vec<u32>>(arguments).unwrap_err().to_string();
+            assert!(why.contains("floating point"), "{why}");
+        }
+        // What fits as it is, stays so.
+        assert_eq!(read::<Value>("[5.0]").unwrap().to_string(), "[5.0]");
+        assert_eq!(read::<(f64, u8)>("[0.5, 5.0]").unwrap(), (0.5, 5));
     }
 }

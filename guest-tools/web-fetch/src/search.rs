@@ -4,7 +4,7 @@
 //! object that holds one under `results` or `web.results`. So Brave, SearXNG and services made
 //! for the purpose can be used.
 
-use claw_tool::http::Request;
+use claw_tool::http::{Request, URL_BYTES_MAX};
 use claw_tool::{ToolError, env};
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ pub(crate) fn web_search(args: &WebSearch) -> Result<Results, ToolError> {
             "no search service is set up: the operator has to write tools.web_search.endpoint into clawhost.yaml",
         ));
     };
-    let mut request = Request::new("GET", &address(&endpoint, &args.query, args.num_results))?
+    let mut request = Request::new("GET", &address(&endpoint, &args.query, args.num_results)?)?
         .header("accept", "application/json");
     if let (Some(key), Some(header)) = (env::var(KEY), env::var(HEADER)) {
         let bearer = if header.eq_ignore_ascii_case("authorization") { "Bearer " } else { "" };
@@ -78,8 +78,9 @@ pub(crate) fn web_search(args: &WebSearch) -> Result<Results, ToolError> {
     Ok(Results { results: hits(&answer, args.num_results)? })
 }
 
-/// The service's address with the question as its query.
-fn address(endpoint: &str, query: &str, count: usize) -> String {
+/// The service's address with the question as its query. Only the question is the caller's, who is
+/// not told the rest.
+fn address(endpoint: &str, query: &str, count: usize) -> Result<String, ToolError> {
     let mut address = endpoint.to_owned();
     address.push(if endpoint.contains('?') { '&' } else { '?' });
     address.push_str("q=");
@@ -92,7 +93,13 @@ fn address(endpoint: &str, query: &str, count: usize) -> String {
         }
     }
     address.push_str(&format!("&count={count}"));
-    address
+    if address.len() > URL_BYTES_MAX {
+        return Err(ToolError::invalid_args(format!(
+            "query is too long: percent-encoded it makes an address of {} bytes, and at most {URL_BYTES_MAX} are sent",
+            address.len()
+        )));
+    }
+    Ok(address)
 }
 
 fn hits(answer: &Value, most: usize) -> Result<Vec<Hit>, ToolError> {
@@ -124,10 +131,17 @@ mod tests {
     #[test]
     fn a_question_stays_one_parameter() {
         assert_eq!(
-            address("https://s.test/x", "a b&count=9#ü", 5),
+            address("https://s.test/x", "a b&count=9#ü", 5).unwrap(),
             "https://s.test/x?q=a%20b%26count%3D9%23%C3%BC&count=5"
         );
-        assert_eq!(address("https://s.test/?k=v", "a", 1), "https://s.test/?k=v&q=a&count=1");
+        let more = address("https://s.test/?k=v", "a", 1).unwrap();
+        assert_eq!(more, "https://s.test/?k=v&q=a&count=1");
+    }
+
+    #[test]
+    fn a_question_that_no_address_holds_is_told_without_the_address() {
+        let why = address("https://s.test/x", &"é".repeat(2_000), 5).unwrap_err();
+        assert!(matches!(&why, ToolError::InvalidArgs(why) if !why.contains("s.test")), "{why:?}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::manifest::{Definition, DocumentError};
 use crate::policy::PathNames;
 use crate::retry::RetryPlan;
 use crate::schema::Schema;
-use crate::uri::{ClawUri, RegistryUri};
+use crate::uri::{ClawUri, LocalUri, RegistryUri};
 use crate::{truncate, visible};
 
 /// A tool as its component (or document) describes it: MCP's shape.
@@ -127,6 +127,8 @@ pub struct Tool {
     pub hints: Annotations,
     /// Its name in manifests, policies and URIs, for example `read-file`.
     pub ckp_name: String,
+    /// `metadata.version` of its document, which an address may name.
+    pub version: Option<String>,
     /// `sha256:…` of the component's bytes; what a call is pinned to.
     pub digest: String,
     /// Where its code comes from.
@@ -333,8 +335,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Returns the tool a caller means: by MCP name, CKP name, `claw://local/tool/<name>`, or
-    /// `mcp.<server>.<tool>` or `<service>.<tool>`, which no list shows.
+    /// Returns the tool a caller means: by MCP name, CKP name, `claw://local/tool/<name>`, which
+    /// may end in `@` and the version of its document, or `mcp.<server>.<tool>` or
+    /// `<service>.<tool>`, which no list shows.
     pub fn find(&self, name: &str) -> Option<&Arc<Tool>> {
         if let Some(tool) = self.by_name.get(name) {
             return Some(tool);
@@ -344,14 +347,20 @@ impl Catalog {
         }
         let ckp = match name.strip_prefix("claw://") {
             None => name,
-            Some(_) => return self.by_ckp_name.get(&ClawUri::parse_tool_name(name)?),
+            Some(_) => return self.addressed(&ClawUri::parse_tool(name)?),
         };
         self.by_ckp_name.get(ckp).or_else(|| self.by_canonical.get(name))
     }
 
+    /// A tool of another version, or of none that is known, is not the one that is meant.
+    fn addressed(&self, uri: &LocalUri) -> Option<&Arc<Tool>> {
+        let fits = |tool: &&Arc<Tool>| uri.version.is_none() || uri.version == tool.version;
+        self.by_ckp_name.get(&uri.name).filter(fits)
+    }
+
     /// Says whether a source that has not said yet what it has may have the tool that a caller means.
     pub fn may_come(&self, name: &str) -> bool {
-        let name = ClawUri::parse_tool_name(name).unwrap_or_else(|| name.to_owned());
+        let name = ClawUri::parse_tool(name).map_or_else(|| name.to_owned(), |uri| uri.name);
         let own = name
             .strip_prefix("mcp.")
             .map_or_else(|| name.clone(), |rest| rest.replacen('.', "-", 1));
@@ -363,7 +372,7 @@ impl Catalog {
     /// Returns why a tool that is known is not served, by any of its names.
     pub fn refused_as(&self, name: &str) -> Option<&Refused> {
         let own = match name.starts_with("claw://") {
-            true => ClawUri::parse_tool_name(name)?,
+            true => ClawUri::parse_tool(name)?.name,
             false => ckp_name(name),
         };
         self.refused

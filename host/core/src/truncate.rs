@@ -5,6 +5,7 @@ mod strings;
 use serde_json::{Map, Value};
 
 pub(crate) use self::strings::level;
+use crate::json;
 use crate::reply::{Content, ResourceBody, ToolReply};
 
 /// Bytes of JSON around the content blocks of a reply.
@@ -25,15 +26,16 @@ pub fn escaped(text: &str, bytes_max: usize) -> &str {
 
 /// The same where that JSON is a text of JSON itself.
 pub(crate) fn twice_escaped(text: &str, bytes_max: usize) -> &str {
-    prefix(text, bytes_max, strings::char_cost)
+    prefix(text, bytes_max, strings::twice_escaped_char_len)
 }
 
 /// Cuts `reply` so that it serialises to at most `bytes_max` bytes of JSON.
 ///
-/// A result that is one structured value is shown as text, its longest strings shortened where it
-/// does not fit. Of any other result what does not fit is replaced from the end: text is cut and
-/// says its true size, other blocks and the structured value are left out. `cut_from_bytes` then
-/// holds the true size, and `said_bytes` that of what it says, once.
+/// Of a structured value the longest strings are shortened, so that it stays what its tool promises
+/// and fits as itself and as the text that shows it. One that other things make too long is left out.
+/// Of blocks that say something else what does not fit is replaced from the end: text is cut and says
+/// its true size, other blocks are left out. `cut_from_bytes` then holds the true size, and
+/// `said_bytes` that of what it says, once.
 pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
     let Sizes { all: size, shown, said } = sizes_of(&reply);
     if size <= bytes_max {
@@ -43,17 +45,13 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
     // Said of what is cut.
     reply.extras.clear();
     reply.meta.clear();
-    if let (true, Some(mut value)) = (reply.content.is_empty(), reply.structured.take()) {
-        let room = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES);
-        let fits = strings::shorten(&mut value, shown, room);
-        reply.content.push(Content::Text(value.to_string()));
-        if fits {
-            return reply;
-        }
+    if shorten_value(&mut reply, shown, bytes_max) {
+        return reply;
     }
     let note =
         format!("\n[cut: the whole result is {size} bytes of JSON, {bytes_max} are allowed]");
-    let mut left = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES + escaped_len(&note));
+    let value = reply.structured.as_ref().map_or(0, |value| value.to_string().len());
+    let mut left = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES + escaped_len(&note) + value);
     let mut kept = Vec::new();
     for block in reply.content {
         let block_size = size_of_block(&block);
@@ -72,6 +70,29 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
     ToolReply { content: kept, ..reply }
 }
 
+/// Shortens the structured value, which takes `shown`, or leaves it out; says whether that and its
+/// text are all of the reply, and fit.
+fn shorten_value(reply: &mut ToolReply, shown: usize, bytes_max: usize) -> bool {
+    let Some(mut value) = reply.structured.take() else { return false };
+    let is_all = is_shown_alone(&reply.content, &value);
+    let room = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES);
+    let fits = strings::shorten(&mut value, shown, room);
+    if is_all {
+        reply.content = vec![Content::Text(value.to_string())];
+    }
+    reply.structured = fits.then_some(value);
+    fits && is_all
+}
+
+/// Says whether blocks show nothing but `value`: none, or its JSON.
+fn is_shown_alone(content: &[Content], value: &Value) -> bool {
+    match content {
+        [] => true,
+        [Content::Text(text)] => json::parse(text.as_bytes()).is_ok_and(|said| said == *value),
+        _ => false,
+    }
+}
+
 fn append_note(content: &mut Vec<Content>, note: &str) {
     match content.last_mut() {
         Some(Content::Text(last)) => last.push_str(note),
@@ -88,7 +109,7 @@ pub fn size_of(reply: &ToolReply) -> usize {
 /// What a reply takes as serialised JSON, in bytes.
 struct Sizes {
     all: usize,
-    /// The structured value, where it is shown as text: JSON within JSON.
+    /// The structured value, and the text that shows it: JSON within JSON.
     shown: usize,
     /// What it says, without JSON around it and without a copy.
     said: usize,
@@ -97,10 +118,11 @@ struct Sizes {
 fn sizes_of(reply: &ToolReply) -> Sizes {
     let blocks: usize = reply.content.iter().map(size_of_block).sum();
     let structured = reply.structured.as_ref().map(Value::to_string).unwrap_or_default();
+    let shown = structured.len() + escaped_len(&structured);
     // A reply without blocks shows its structured value as text too.
-    let shown = if reply.content.is_empty() { escaped_len(&structured) } else { 0 };
+    let value = if reply.content.is_empty() { shown } else { structured.len() };
     let more = reply.extras.values().chain([&reply.meta]).map(size_of_object);
-    let all = FRAME_BYTES + blocks + structured.len() + shown + more.sum::<usize>();
+    let all = FRAME_BYTES + blocks + value + more.sum::<usize>();
     let said = match &reply.structured {
         Some(_) => structured.len(),
         None => reply.content.iter().map(said_by).sum(),
@@ -169,6 +191,48 @@ fn prefix(text: &str, cost_max: usize, cost: fn(char) -> usize) -> &str {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde_json::json;
+
+    fn picture() -> Content {
+        Content::Image { data: vec![0; 30], mime_type: "image/png".to_owned() }
+    }
+
+    #[test]
+    fn a_long_value_stays_one_beside_the_text_that_shows_it() {
+        let value = json!({"status": 200, "text": "\"x\"\n".repeat(2_000)});
+        let shown = Content::Text(serde_json::to_string_pretty(&value).unwrap());
+        for content in [vec![], vec![shown]] {
+            let whole =
+                ToolReply { content, structured: Some(value.clone()), ..ToolReply::default() };
+            let cut = reply(whole, 4_000);
+            let kept = cut.structured.as_ref().unwrap();
+            assert_eq!(cut.content, [Content::Text(kept.to_string())]);
+            assert_eq!(kept["status"], 200);
+            assert!(kept["text"].as_str().unwrap().ends_with("[cut: 8000 bytes in all]"));
+            assert!((3_000..=4_000).contains(&size_of(&cut)), "{}", size_of(&cut));
+        }
+    }
+
+    #[test]
+    fn what_a_value_is_shown_with_is_cut_for_itself() {
+        let content = vec![picture(), Content::Text("b".repeat(9_000))];
+        let structured = Some(json!({"text": "a".repeat(9_000)}));
+        let cut = reply(ToolReply { content, structured, ..ToolReply::default() }, 4_000);
+        assert!(cut.structured.as_ref().unwrap()["text"].as_str().unwrap().starts_with("aaa"));
+        let [first, Content::Text(second)] = cut.content.as_slice() else { panic!("{cut:?}") };
+        assert_eq!(*first, picture());
+        assert!(second.starts_with("bbb") && second.contains("[cut: the whole"), "{second}");
+        assert!(size_of(&cut) <= 4_000, "{}", size_of(&cut));
+    }
+
+    #[test]
+    fn a_value_that_no_shorter_string_makes_fit_is_left_out() {
+        let structured = Some(json!({"list": vec![1; 9_000]}));
+        let cut = reply(ToolReply { structured, ..ToolReply::default() }, 4_000);
+        assert_eq!(cut.structured, None);
+        let [Content::Text(text)] = cut.content.as_slice() else { panic!("{cut:?}") };
+        assert!(text.starts_with("{\"list\":[1,1,") && text.contains("[cut: the whole"), "{text}");
+    }
 
     proptest! {
         #[test]

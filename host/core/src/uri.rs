@@ -165,13 +165,19 @@ impl ClawUri {
         }
     }
 
-    /// Returns the name in `claw://local/tool/<name>`, else nothing. A tool of a host has no
-    /// version of its own, so an address with one is that of no tool.
-    pub fn parse_tool_name(text: &str) -> Option<String> {
+    /// Returns what `claw://local/tool/<name>` or `claw://local/tool/<name>@<version>` says, else
+    /// nothing.
+    pub fn parse_tool(text: &str) -> Option<LocalUri> {
         match Self::parse(text).ok()? {
-            Self::Local(LocalUri { kind: Kind::Tool, name, version: None }) => Some(name),
+            Self::Local(uri) if uri.kind == Kind::Tool => Some(uri),
             Self::Local(_) | Self::Registry(_) => None,
         }
+    }
+
+    /// Returns the name in `claw://local/tool/<name>`, else nothing: where only names count, an
+    /// address with a version would say more than is looked at.
+    pub fn parse_tool_name(text: &str) -> Option<String> {
+        Self::parse_tool(text).filter(|uri| uri.version.is_none()).map(|uri| uri.name)
     }
 }
 
@@ -407,6 +413,10 @@ mod tests {
         assert_eq!(ClawUri::parse_tool_name("claw://local/skill/a"), None);
         assert_eq!(ClawUri::parse_tool_name("claw://tool/a"), None);
         assert_eq!(ClawUri::parse_tool_name("claw://registry/n/a@1.0.0"), None);
+        let parsed = ClawUri::parse_tool("claw://local/tool/a@1.0.0").unwrap();
+        assert_eq!((parsed.name.as_str(), parsed.version.as_deref()), ("a", Some("1.0.0")));
+        assert_eq!(ClawUri::parse_tool("claw://local/skill/a@1.0.0"), None);
+        assert_eq!(ClawUri::parse_tool("claw://registry/n/a@1.0.0"), None);
     }
 
     proptest! {

@@ -12,7 +12,7 @@ use super::args::StateArgs;
 use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::clock::rfc3339;
-use crate::registry::{Pin, PinState, Pins};
+use crate::registry::{Pin, PinState};
 
 /// Say what MCP servers said about their tools, and accept what they say now
 ///
@@ -88,10 +88,7 @@ struct Which {
 }
 
 pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
-    if let PinsVerb::Forget { server, tool, dry_run } = args.verb {
-        return forget(&args.common, server, tool, dry_run).await;
-    }
-    let pins = setup::pins(&args.common)?;
+    setup::require_state(&args.common)?;
     let (server, tool) = match &args.verb {
         PinsVerb::Accept { server, tool, .. } | PinsVerb::Forget { server, tool, .. } => {
             (Some(server), tool.as_ref())
@@ -102,13 +99,19 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
     };
     // However its server spells it: what is called alike is remembered as one.
     let tool = tool.map(|tool| bridged::remembered_as(tool));
-    let all = pins.list(server.cloned(), tool).await.or_fail(exit::UPSTREAM)?;
+    let all = match setup::existing_pins(&args.common)? {
+        Some(pins) => pins.list(server.cloned(), tool).await.or_fail(exit::UPSTREAM)?,
+        None => Vec::new(),
+    };
     if let PinsVerb::List(_) = args.verb {
         print(&all, args.common.json, line, "nothing is remembered of any server or tool");
         return Ok(exit::OK);
     }
     if all.is_empty() && server.is_some() {
         return Err(Fail::usage("nothing is remembered of that server or tool", SEEN_HINT));
+    }
+    if let PinsVerb::Forget { dry_run, .. } = args.verb {
+        return forget(&args.common, all, dry_run).await;
     }
     let other: Vec<Pin> =
         all.iter().filter(|pin| pin.state() != PinState::Accepted).cloned().collect();
@@ -119,7 +122,7 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
         }
         return Ok(exit::OK);
     };
-    let told = accept(&pins, other, dry_run).await?;
+    let told = accept(&args.common, other, dry_run).await?;
     if !args.common.json {
         show::line(&told);
     }
@@ -127,12 +130,12 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
 }
 
 /// Accepts all of them, or says that it would; none that changed meanwhile.
-async fn accept(pins: &Pins, other: Vec<Pin>, dry_run: bool) -> Result<String, Fail> {
+async fn accept(common: &StateArgs, other: Vec<Pin>, dry_run: bool) -> Result<String, Fail> {
     let wanted = other.len();
     if dry_run {
         return Ok(format!("would be accepted: {wanted}"));
     }
-    let done = pins.accept(other).await.or_fail(exit::UPSTREAM)?;
+    let done = setup::pins(common)?.accept(other).await.or_fail(exit::UPSTREAM)?;
     if done < wanted {
         let reason = format!("{} of {wanted} changed once more meanwhile", wanted - done);
         return Err(Fail::new(exit::DENIED, reason));
@@ -141,23 +144,13 @@ async fn accept(pins: &Pins, other: Vec<Pin>, dry_run: bool) -> Result<String, F
 }
 
 /// Forgets all of them, or says that it would.
-async fn forget(
-    common: &StateArgs,
-    server: String,
-    tool: Option<String>,
-    dry_run: bool,
-) -> Result<u8, Fail> {
-    let pins = setup::pins(common)?;
-    let tool = tool.map(|tool| bridged::remembered_as(&tool));
-    let all = pins.list(Some(server), tool).await.or_fail(exit::UPSTREAM)?;
-    if all.is_empty() {
-        let hint = "`clawhost pins list` shows what is";
-        return Err(Fail::usage("nothing is remembered of that server or tool", hint));
-    }
+async fn forget(common: &StateArgs, all: Vec<Pin>, dry_run: bool) -> Result<u8, Fail> {
     print(&all, common.json, line, "");
-    let told = match dry_run {
-        true => format!("would be forgotten: {}", all.len()),
-        false => format!("forgotten: {}", pins.forget(all).await.or_fail(exit::UPSTREAM)?),
+    let told = if dry_run {
+        format!("would be forgotten: {}", all.len())
+    } else {
+        let done = setup::pins(common)?.forget(all).await.or_fail(exit::UPSTREAM)?;
+        format!("forgotten: {done}")
     };
     if !common.json {
         show::line(&told);

@@ -1,7 +1,7 @@
 //! `clawhost pull`: components from registries and URLs into the tools folder, each locked at what it
 //! was.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clawhost_core::digest::is_digest;
@@ -14,6 +14,7 @@ use super::args::Places;
 use super::fail::Fail;
 use super::{setup, show};
 use crate::distribution::{Distribution, Pulled, ToolsFolder, Trouble, change_lock};
+use crate::registry::LOCK_FILE;
 
 /// Put a component into the tools folder, and lock what it was
 ///
@@ -23,7 +24,8 @@ use crate::distribution::{Distribution, Pulled, ToolsFolder, Trouble, change_loc
 /// lock file is fetched as it was locked.
 ///
 /// What is pulled grants itself nothing: it runs under the profile `none` until a document beside
-/// it says more.
+/// it says more, or the manifest does of a tool with the name of its file. It is served under no
+/// other name that the manifest binds, and where another file has the same tool, neither is served.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  clawhost pull oci://oci.example.com/example/greet:1.0.0 --tools tools\n  clawhost pull https://example.com/greet.wasm --digest sha256:…\n  clawhost pull"
@@ -88,6 +90,12 @@ pub(super) async fn run(args: PullArgs) -> Result<u8, Fail> {
     let distribution = setup::distribution(&settings, args.places.state.as_deref())?;
     let beside = setup::beside(&paths);
     let lock = setup::lock(&beside)?;
+    if let Some(manifest) = elsewhere(&tools, &beside).filter(|_| args.manifest.is_none()) {
+        let beside = beside.display();
+        tracing::warn!(
+            "{manifest} looks for {LOCK_FILE} beside itself, and this is written in {beside}: name it with --manifest"
+        );
+    }
     let tools = ToolsFolder::new(tools);
     let run = Run { args: &args, settings, distribution, tools, beside };
     let mut pulled = Vec::new();
@@ -141,11 +149,9 @@ impl Run<'_> {
             signed_by,
         };
         if !self.args.dry_run {
-            // The lock first: a host that runs takes in a new file only as it is locked.
-            if locked != Some(&now) {
-                change_lock(&self.beside, |lock| lock.insert(reference, now.clone()))?;
-            }
-            self.tools.place(&file, &pulled, is_new)?;
+            let staged = self.tools.stage(&file, &pulled, is_new)?;
+            let change = |lock: &mut Lock| insert(lock, reference, locked, &now);
+            change_lock(&self.beside, change, || staged.place())?;
         }
         let said = json!({
             "reference": reference.to_string(), "digest": now.digest, "bytes": now.bytes,
@@ -172,12 +178,8 @@ impl Run<'_> {
             (None, Some(locked)) => ComponentName::parse(&locked.name).map_err(wrong)?,
             (None, None) => reference.name().map_err(wrong)?,
         };
-        let text = reference.to_string();
-        let mut others = lock.iter().filter(|(other, _)| *other != text);
-        match others.find(|(_, locked)| locked.name == name.as_str()) {
-            Some((other, _)) => {
-                Err(wrong(format!("`{}` is what {other} is called", name.as_str())))
-            }
+        match namesake(lock, reference, name.as_str()) {
+            Some(other) => Err(wrong(format!("`{}` is what {other} is called", name.as_str()))),
             None => Ok(name),
         }
     }
@@ -231,6 +233,38 @@ impl Run<'_> {
         }
         Ok(signed.first().map(ToString::to_string))
     }
+}
+
+/// Returns the manifest that lies with the tools folder, where what is pulled is locked in another folder.
+fn elsewhere(tools: &Path, beside: &Path) -> Option<String> {
+    let folder = tools.canonicalize().ok()?.parent()?.to_owned();
+    let manifest = folder.join(setup::MANIFEST_NAME);
+    let is_elsewhere = manifest.is_file() && beside.canonicalize().ok()? != folder;
+    is_elsewhere.then(|| manifest.display().to_string())
+}
+
+/// Returns the other reference whose file is called that.
+fn namesake<'a>(lock: &'a Lock, reference: &Reference, name: &str) -> Option<&'a str> {
+    let reference = reference.to_string();
+    let mut others = lock.iter().filter(|(other, _)| *other != reference);
+    others.find(|(_, locked)| locked.name == name).map(|(other, _)| other)
+}
+
+/// Locks a reference, as long as the lock file says of it what it did `before`, when that was checked.
+fn insert(
+    lock: &mut Lock,
+    reference: &Reference,
+    before: Option<&Locked>,
+    now: &Locked,
+) -> Result<(), Trouble> {
+    let found = lock.get(&reference.to_string());
+    let is_as_checked = found == before || found == Some(now);
+    if !is_as_checked || namesake(lock, reference, &now.name).is_some() {
+        let reason = format!("{reference}: another pull has changed {LOCK_FILE} meanwhile");
+        return Err(Trouble::Refused { reason, hint: "nothing was written; pull it again" });
+    }
+    lock.insert(reference, now.clone());
+    Ok(())
 }
 
 fn told(said: &Value, is_dry: bool, is_new: bool) -> String {

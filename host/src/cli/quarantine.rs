@@ -73,54 +73,71 @@ enum QuarantineVerb {
 
 pub(super) async fn run(args: QuarantineArgs) -> Result<u8, Fail> {
     let QuarantineArgs { verb, common } = args;
-    let quarantine = setup::quarantine(&common).await?;
+    setup::require_state(&common)?;
     match verb {
         QuarantineVerb::Anomalies => {
-            let seen = quarantine.anomalies().await.or_fail(exit::UPSTREAM)?;
+            let seen = seen(&common).await?;
             show::done(common.json, || json!(seen), || seen_words(&seen))
         }
         QuarantineVerb::List => {
-            let holds = quarantine.holds().await.or_fail(exit::UPSTREAM)?;
+            let holds = holds(&common).await?;
             show::done(common.json, || json!(holds), || holds_words(&holds))
         }
         QuarantineVerb::Release { tool, reason, dry_run, who } => {
             let said = Some(reason.as_str()).filter(|_| !dry_run);
-            release(&quarantine, &tool, said, &who, common.json).await
+            release(&common, &tool, said, &who).await
         }
         QuarantineVerb::Vaccinate { signature, procedure, who } => {
-            vaccinate(&quarantine, &signature, &procedure, &who, common.json).await
+            vaccinate(&common, &signature, &procedure, &who).await
         }
     }
+}
+
+/// Returns what rests, by what the store says: whoever only looks begins no log. Without a store, nothing does.
+async fn holds(common: &StateArgs) -> Result<Vec<Hold>, Fail> {
+    let kept = match setup::existing_database(common)? {
+        Some(database) => Quarantine::kept(&database).await,
+        None => Ok(Vec::new()),
+    };
+    kept.or_fail(exit::UPSTREAM)
+}
+
+/// As [`holds`], what has failed.
+async fn seen(common: &StateArgs) -> Result<Vec<Seen>, Fail> {
+    let seen = match setup::existing_database(common)? {
+        Some(database) => Quarantine::remembered(&database).await,
+        None => Ok(Vec::new()),
+    };
+    seen.or_fail(exit::UPSTREAM)
 }
 
 /// Releases a tool for a `reason`; without one it only says what that would do.
 async fn release(
-    quarantine: &Quarantine,
+    common: &StateArgs,
     tool: &str,
     reason: Option<&str>,
     who: &Who,
-    as_json: bool,
 ) -> Result<u8, Fail> {
     let hint = "`clawhost quarantine list` shows which tools are";
     let tool = meant(tool).map_err(|error| Fail::usage(error, hint))?;
-    if !quarantine.holds().await.or_fail(exit::UPSTREAM)?.iter().any(|hold| hold.tool == tool) {
+    if !holds(common).await?.iter().any(|hold| hold.tool == tool) {
         return Err(Fail::usage(format!("`{tool}` is not in quarantine"), hint));
     }
     let done = if reason.is_none() { "would be released" } else { "released" };
     if reason.is_some() {
+        let quarantine = setup::quarantine(common).await?;
         quarantine.release(&tool, &who.by, reason).await.or_fail(exit::UPSTREAM)?;
     }
-    show::done(as_json, || json!({ done: tool }), || format!("{done}: {tool}"))
+    show::done(common.json, || json!({ done: tool }), || format!("{done}: {tool}"))
 }
 
 async fn vaccinate(
-    quarantine: &Quarantine,
+    common: &StateArgs,
     begin: &str,
     procedure: &str,
     who: &Who,
-    as_json: bool,
 ) -> Result<u8, Fail> {
-    let mut seen = quarantine.anomalies().await.or_fail(exit::UPSTREAM)?;
+    let mut seen = seen(common).await?;
     seen.retain(|seen| seen.signature.starts_with(begin));
     let [one] = seen.as_slice() else {
         let how_many = if seen.is_empty() {
@@ -131,6 +148,7 @@ async fn vaccinate(
         let reason = format!("{how_many} like `{begin}`");
         return Err(Fail::usage(reason, "`clawhost quarantine anomalies --json` shows them"));
     };
+    let quarantine = setup::quarantine(common).await?;
     let known =
         quarantine.vaccinate(&one.signature, procedure, &who.by).await.or_fail(exit::UPSTREAM)?;
     if !known {
@@ -138,7 +156,7 @@ async fn vaccinate(
     }
     let signature = &one.signature;
     let words = || format!("{}: who meets it is told what helps", show::short(signature));
-    show::done(as_json, || json!({ "vaccinated": signature }), words)
+    show::done(common.json, || json!({ "vaccinated": signature }), words)
 }
 
 fn holds_words(holds: &[Hold]) -> String {

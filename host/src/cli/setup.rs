@@ -43,7 +43,7 @@ use crate::upstream::http::{HttpClient, TrustedRoots};
 use crate::{Host, HostBuilder};
 
 /// The manifest `run` looks for where no PATH is given.
-const MANIFEST_NAME: &str = "claw.yaml";
+pub(super) const MANIFEST_NAME: &str = "claw.yaml";
 /// Where the audit chains lie in the state folder.
 const AUDIT_FOLDER: &str = "audit";
 /// Names a folder with a file for each secret (CKP 0.3.0, runtime profile, section 7).
@@ -387,9 +387,14 @@ fn key_of(seed: &[u8]) -> Result<SigningKey, Fail> {
 
 /// Opens the pins that hosts on a state folder keep, and the log of what becomes of them.
 pub(super) fn pins(common: &StateArgs) -> Result<Pins, Fail> {
-    require_state(common)?;
     let (database, audit) = kept(common)?;
     Ok(Pins::new(database, Some(audit), PinMode::default()))
+}
+
+/// As [`pins`], to look at what is there. Makes nothing, no log either.
+pub(super) fn existing_pins(common: &StateArgs) -> Result<Option<Pins>, Fail> {
+    let database = existing_database(common)?;
+    Ok(database.map(|database| Pins::new(database, None, PinMode::default())))
 }
 
 /// As [`releases`], to look at what was seeded.
@@ -458,7 +463,6 @@ fn kept(common: &StateArgs) -> Result<(Database, Arc<AuditLog>), Fail> {
 
 /// Opens the quarantine that hosts on a state folder share, and the log of what becomes of it.
 pub(super) async fn quarantine(common: &StateArgs) -> Result<Quarantine, Fail> {
-    require_state(common)?;
     let (database, audit) = kept(common)?;
     Quarantine::open(database, audit, Clock::system()).await.or_fail(exit::UPSTREAM)
 }

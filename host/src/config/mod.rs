@@ -4,11 +4,11 @@
 //! No other module looks at `CLAWHOST_…` variables, or at those that say the same, but for the log's. Deliberately absent: command
 //! line options, which win over both and belong to `cli`.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
-use clawhost_core::manifest::{DocumentError, Settings};
+use clawhost_core::manifest::{DocumentError, Settings, is_own_variable};
 
 use crate::regular;
 
@@ -16,10 +16,6 @@ use crate::regular;
 const FILE_NAMES: [&str; 3] = ["clawhost.yaml", "clawhost.yml", "clawhost.json"];
 /// The variable that stands for `--config`.
 const FILE_VARIABLE: &str = "CLAWHOST_CONFIG";
-/// What all variables of this host start with, and others that say the same; the rest is nobody's
-/// business here.
-const VARIABLE_PREFIXES: [&str; 4] =
-    ["CLAWHOST_", "CRUVERO_IMMUNE_", "CRUVERO_MCP_", "CRUVERO_TOOL_CONTRACT_"];
 
 /// The runtime settings and where they came from.
 #[derive(Debug, Clone, Default)]
@@ -74,12 +70,10 @@ pub fn environment() -> Vec<(OsString, OsString)> {
 fn own_variables(
     env: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Vec<(String, String)>, Vec<DocumentError>> {
-    let own = |name: &OsStr| {
-        let name = name.as_encoded_bytes();
-        VARIABLE_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
-    };
+    // The rest is nobody's business here.
+    let own = env.into_iter().filter(|(name, _)| is_own_variable(name.as_encoded_bytes()));
     let mut variables = Vec::new();
-    for (name, value) in env.into_iter().filter(|(name, _)| own(name)) {
+    for (name, value) in own {
         match (name.into_string(), value.into_string()) {
             (Ok(name), Ok(value)) => variables.push((name, value)),
             (Ok(name), Err(_)) => return Err(fail(Path::new(&name), "the value is not UTF-8")),
@@ -211,5 +205,28 @@ mod tests {
         assert!(Config::load(None, None, own).is_err());
         let foreign = vec![("OTHER".into(), bad()), (bad(), bad())];
         assert!(Config::load(None, None, foreign).is_ok());
+    }
+
+    #[test]
+    fn every_other_name_of_a_variable_is_read_and_problems_say_the_one_that_was_set() {
+        for (name, wrong) in [
+            ("CRUVERO_COMPOSITE_MAX_DEPTH", "0"),
+            ("CRUVERO_COMPOSITE_MAX_STEPS", "0"),
+            ("CRUVERO_COMPOSITE_MAX_STEP", "1"),
+            ("CRUVERO_IMMUNE_QUARANTINE_TTL", "soon"),
+            ("CRUVERO_IMMUNE_ENABLED", "["),
+            ("CRUVERO_TOOL_CONTRACT_POSTCONDITION_MODE", "ignore"),
+            ("CRUVERO_MCP_SERVERS", "nothing"),
+            ("CRUVERO_MCP_ENV_GONE", "A=b"),
+            ("CRUVERO_MCP_ENDPOINTS_GONE", "https://x.example"),
+        ] {
+            let why = load(None, None, &[(name, wrong)]).unwrap_err();
+            assert!(
+                why.starts_with(name) && !why.contains("`CLAWHOST_COMPOSITES_MAX_STEP`"),
+                "{why}"
+            );
+        }
+        let depth = load(None, None, &[("CRUVERO_COMPOSITE_MAX_DEPTH", "1")]).unwrap();
+        assert_eq!(depth.settings.governance.composites.depth_max, 1);
     }
 }

@@ -75,6 +75,25 @@ impl Attempts {
     }
 }
 
+impl Underway<'_> {
+    /// Returns how long to wait before the next attempt; nothing where `outcome` is final.
+    fn next_in(&self, outcome: &Result<ToolReply, CallError>) -> Option<Duration> {
+        // A trial is one attempt.
+        if self.ran.as_ref().is_some_and(|ran| ran.trial.is_some()) {
+            return None;
+        }
+        match outcome {
+            Err(error) => self.attempts.next_in(error, random::permille()),
+            // The caller is told in the tool's own words, and they are no error of the call.
+            Ok(_) if self.broke_off => {
+                let error = CallError::new(ErrorKind::Upstream, "an exchange broke off");
+                self.attempts.next_in(&error, random::permille())
+            }
+            Ok(_) => None,
+        }
+    }
+}
+
 impl Dispatch {
     /// Tries the call as often as its tool's plan says.
     pub(super) async fn attempts(
@@ -82,17 +101,12 @@ impl Dispatch {
         underway: &mut Underway<'_>,
     ) -> Result<ToolReply, CallError> {
         loop {
-            let error = match self.attempt(underway).await {
-                Err(error) => error,
-                done => return done,
-            };
-            // A trial is one attempt.
-            let is_trial = underway.ran.as_ref().is_some_and(|ran| ran.trial.is_some());
-            let wait = underway.attempts.next_in(&error, random::permille());
-            let Some(wait) = wait.filter(|_| !is_trial) else {
+            let outcome = self.attempt(underway).await;
+            let Some(wait) = underway.next_in(&outcome) else {
                 let made = underway.attempts.made();
                 // Whatever refused the last one, an earlier one may have run.
-                return Err(if made > 1 { error.with("attempts", made) } else { error });
+                let counted = |error: CallError| error.with("attempts", made);
+                return if made > 1 { outcome.map_err(counted) } else { outcome };
             };
             tokio::time::sleep(wait).await;
         }

@@ -17,7 +17,7 @@ pub struct Principal(pub String);
 pub struct ToolCall {
     /// Who calls.
     pub principal: Principal,
-    /// The tool's MCP name, CKP name, or `claw://local/tool/<name>`.
+    /// The tool's MCP name, CKP name, or `claw://local/tool/<name>`, which may end in `@<version>`.
     pub tool: String,
     /// The arguments; anything but an object is refused.
     pub arguments: Value,

@@ -74,11 +74,12 @@ impl Filter {
         let reply = session.fold(reply, |reply, schema| check(schema, "unwanted-result", reply));
         // Searched, or measured and cut, off the threads that serve where it takes long.
         let is_long = reply.bytes() > SCREENED_AT_ONCE_BYTES_MAX;
-        offload::blocking(is_long, || self.screened(reply, policies))
+        offload::blocking(is_long, || self.screened(schemas, reply, policies))
     }
 
     fn screened(
         &self,
+        schemas: Schemas<'_>,
         reply: ToolReply,
         policies: &[&PolicySet],
     ) -> (Result<Filtered, CallError>, Vec<Finding>) {
@@ -98,18 +99,31 @@ impl Filter {
                 Filtered { reply: unmasked, masked: Some(reply), ..Filtered::default() }
             }
             None if self.is_nested => Filtered { reply, ..Filtered::default() },
-            None => self.cut(reply),
+            None => self.cut(schemas, reply),
         };
         (Ok(filtered), findings)
     }
 
-    fn cut(&self, reply: ToolReply) -> Filtered {
+    fn cut(&self, schemas: Schemas<'_>, reply: ToolReply) -> Filtered {
         let is_kept = self.keeps && truncate::size_of(&reply) > self.bytes_max;
         let whole = is_kept.then(|| results::whole(&reply)).flatten();
         let note = if whole.is_some() { KEPT_NOTE_BYTES } else { 0 };
         let reply = truncate::reply(reply, self.bytes_max.saturating_sub(note));
-        Filtered { reply, whole, ..Filtered::default() }
+        Filtered { reply: owned_up(schemas, reply), whole, ..Filtered::default() }
     }
+}
+
+/// Says of a reply that it failed where the cut took away what its schemas promise: clients refuse
+/// one that does not keep the promise, and show nothing of it.
+fn owned_up(schemas: Schemas<'_>, reply: ToolReply) -> ToolReply {
+    let kept = |schema: &Schema| {
+        reply.structured.as_ref().is_some_and(|value| offload::check(schema, value).is_ok())
+    };
+    let is_answer = reply.cut_from_bytes.is_some() && !reply.is_error;
+    if !is_answer || schemas.own.iter().map(AsRef::as_ref).chain(schemas.session).all(kept) {
+        return reply;
+    }
+    ToolReply { structured: None, is_error: true, error_kind: Some("cut-result"), ..reply }
 }
 
 /// A result that does not match is a failed result, not an answer. So is one that is not checked,
@@ -189,6 +203,36 @@ mod tests {
             );
             let told = checked.texts().any(|text| text.starts_with("the tool has no structured"));
             assert_eq!(told, !passes, "{checked:?}");
+        }
+    }
+
+    #[test]
+    fn a_result_that_was_cut_is_what_its_schema_promises_or_says_that_it_failed() {
+        let filter = Filter {
+            redactor: Arc::default(),
+            tokens: Tokens::default(),
+            bytes_max: 4_000,
+            keeps: false,
+            is_nested: false,
+        };
+        let cut = |properties: Value, structured: &Value| {
+            let schema = json!({"required": ["a"], "properties": {"a": properties}});
+            let own = [Arc::new(Schema::compile(&schema).unwrap())];
+            let reply = ToolReply { structured: Some(structured.clone()), ..ToolReply::default() };
+            filter.cut(Schemas { own: &own, session: None }, reply).reply
+        };
+        let text = json!({"a": "x".repeat(9_000)});
+        let reply = cut(json!({"type": "string"}), &text);
+        assert!(!reply.is_error && reply.cut_from_bytes.is_some() && reply.structured.is_some());
+        // Too long for other things than texts, and a text that may not be shorter.
+        let list = json!({"a": vec![1; 9_000]});
+        for (properties, value) in
+            [(json!({"type": "array"}), &list), (json!({"minLength": 9_000}), &text)]
+        {
+            let reply = cut(properties, value);
+            assert_eq!((reply.is_error, reply.error_kind), (true, Some("cut-result")));
+            assert_eq!(reply.structured, None);
+            assert!(reply.texts().collect::<String>().contains("[cut: "), "{reply:?}");
         }
     }
 }

@@ -87,6 +87,8 @@ struct Underway<'a> {
     told: Told<'a>,
     timings: &'a mut Timings,
     attempts: Attempts,
+    /// The tool failed as what it asked for over HTTP broke off.
+    broke_off: bool,
     /// The result belongs into the record.
     detailed: bool,
     /// It was admitted.
@@ -169,6 +171,7 @@ impl Dispatch {
             told,
             timings,
             attempts: Attempts::default(),
+            broke_off: false,
             detailed: false,
             ran: None,
             masked: None,
@@ -263,6 +266,7 @@ impl Dispatch {
         if let Some(recorded) = usage.recording {
             span.note("recording", self.kept(recorded));
         }
+        underway.broke_off = usage.broke_off;
         outcome
     }
 

@@ -5,8 +5,9 @@
 
 use bytes::Bytes;
 use clawhost_core::json;
-use clawhost_core::limits::{OCI_TOKEN_BYTES_MAX, SECRET_BYTES_MAX};
+use clawhost_core::limits::{OCI_TOKEN_BYTES_MAX, REGISTRY_REASON_BYTES_MAX, SECRET_BYTES_MAX};
 use clawhost_core::package::Challenge;
+use clawhost_core::truncate;
 use http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
 use url::Url;
 
@@ -34,13 +35,14 @@ impl Registry<'_> {
     /// Exchanges the account, or nobody's, for a token.
     async fn token(&self, realm: &str, service: Option<String>) -> Result<HeaderValue, Trouble> {
         let host = &self.reference.registry;
-        let none = || Trouble::Server(format!("{host} gives no token at {realm:?}"));
+        let shown = truncate::text(realm, REGISTRY_REASON_BYTES_MAX);
+        let none = || Trouble::Server(format!("{host} gives no token at {shown:?}"));
         let mut url = Url::parse(realm).map_err(|_| none())?;
         let is_declared = self.settings.token_url.as_deref() == Some(realm);
         let is_own = is_declared || url.origin() == self.base.origin();
         let basic = self.basic().await?;
         if basic.is_some() && !is_own {
-            let reason = format!("{host} wants the account to be sent to {realm:?}");
+            let reason = format!("{host} wants the account to be sent to {shown:?}");
             let hint = "if that is right, name this URL as `token_url` of the registry under `oci` in clawhost.yaml";
             return Err(Trouble::Refused { reason, hint });
         }

@@ -4,10 +4,12 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clawhost_core::digest;
-use clawhost_core::limits::COMPONENT_BYTES_MAX;
+use clawhost_core::limits::{COMPONENT_BYTES_MAX, DISTRIBUTION_MS};
 use clawhost_core::package::{ComponentName, Lock, Locked, SIGNATURE_ENDING};
+use tempfile::NamedTempFile;
 
 use super::{Pulled, Trouble};
 use crate::registry::{LOCK_FILE, read_lock};
@@ -66,50 +68,99 @@ impl ToolsFolder {
     }
 
     /// Returns a file that a new component of this name would take over: a document that grants
-    /// something to whatever is called so, or the same component in another form.
+    /// something to whatever is called so, or the same component in another form. A signature without its
+    /// component is what a pull that was killed leaves, and of no use.
     fn beside(&self, name: &ComponentName) -> Option<String> {
         let files = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = files.filter_map(|file| file.file_name().into_string().ok());
         let is_its = |file: &String| {
             file.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('.'))
         };
-        names.filter(is_its).min()
+        names.filter(|file| is_its(file) && !file.ends_with(SIGNATURE_ENDING)).min()
     }
 
-    /// Writes a component with its signature. One of the file before is of no use any more.
-    pub(crate) fn place(&self, file: &Path, pulled: &Pulled, is_new: bool) -> Result<(), Trouble> {
+    /// Writes a component with its signature aside: what does not fit on the disk changes nothing. A signature
+    /// of the file before is of no use any more.
+    pub(crate) fn stage(
+        &self,
+        file: &Path,
+        pulled: &Pulled,
+        is_new: bool,
+    ) -> Result<Staged, Trouble> {
         let mut name = file.as_os_str().to_owned();
         name.push(SIGNATURE_ENDING);
         let beside = PathBuf::from(name);
+        let mut changes = Vec::new();
         match &pulled.signature {
             // Somebody here may have signed what is still the same.
-            Some(text) if is_new || !beside.exists() => replace(&beside, text.as_bytes())?,
-            None if is_new => remove(&beside)?,
+            Some(text) if is_new || !beside.exists() => {
+                changes.push(Change::Put(aside(&beside, text.as_bytes())?, beside));
+            }
+            None if is_new => changes.push(Change::Remove(beside)),
             Some(_) | None => {}
         }
         if is_new {
-            replace(file, &pulled.bytes)?;
+            let component = aside(file, &pulled.bytes)?;
+            // No pull takes longer than that.
+            regular::sweep(&component, Duration::from_millis(DISTRIBUTION_MS));
+            changes.push(Change::Put(component, file.to_owned()));
         }
-        Ok(())
+        Ok(Staged { changes })
     }
 }
 
-/// Changes the lock file of `folder`, while nobody else does.
-pub(crate) fn change_lock(folder: &Path, change: impl FnOnce(&mut Lock)) -> Result<(), Trouble> {
+/// A component that is wholly on the disk, and not in its place yet; dropped, it is gone.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    changes: Vec<Change>,
+}
+
+#[derive(Debug)]
+enum Change {
+    Put(NamedTempFile, PathBuf),
+    Remove(PathBuf),
+}
+
+impl Staged {
+    /// Puts it into its place: the signature first, so that a component that is what was pulled has the
+    /// right one.
+    pub(crate) fn place(self) -> Result<(), Trouble> {
+        self.changes.into_iter().try_for_each(|change| match change {
+            Change::Put(file, path) => put(file, &path),
+            Change::Remove(path) => remove(&path),
+        })
+    }
+}
+
+/// Changes the lock file of `folder` while nobody else does, after `place` has put into its place what is
+/// locked: a pull that is killed between the two has only to be repeated, as a file that is what is pulled is
+/// left as it is. Where one of them fails, the lock file is as it was.
+pub(crate) fn change_lock(
+    folder: &Path,
+    change: impl FnOnce(&mut Lock) -> Result<(), Trouble>,
+    place: impl FnOnce() -> Result<(), Trouble>,
+) -> Result<(), Trouble> {
     let path = folder.join(LOCK_FILE);
     let turn = File::open(folder).and_then(|open| open.lock().map(|()| open));
     let turn = turn.map_err(|error| failed(folder, &error))?;
     let unsound = |reason| Trouble::Unsound(format!("{}: {reason}", path.display()));
-    let mut lock = read_lock(folder).map_err(|error| unsound(error.to_string()))?;
-    change(&mut lock);
-    let text = lock.write().map_err(unsound)?;
-    replace(&path, text.as_bytes())?;
+    let before = read_lock(folder).map_err(|error| unsound(error.to_string()))?;
+    let mut lock = before.clone();
+    change(&mut lock)?;
+    let text = (lock != before).then(|| lock.write()).transpose().map_err(unsound)?;
+    let staged = text.map(|text| aside(&path, text.as_bytes())).transpose()?;
+    place()?;
+    staged.map_or(Ok(()), |staged| put(staged, &path))?;
     drop(turn);
     Ok(())
 }
 
-fn replace(path: &Path, content: &[u8]) -> Result<(), Trouble> {
-    regular::replace(path, content, MODE).map_err(|error| failed(path, &error))
+fn aside(path: &Path, content: &[u8]) -> Result<NamedTempFile, Trouble> {
+    regular::beside(path, content, MODE).map_err(|error| failed(path, &error))
+}
+
+fn put(file: NamedTempFile, path: &Path) -> Result<(), Trouble> {
+    file.persist(path).map(drop).map_err(|error| failed(path, &error.error))
 }
 
 fn remove(path: &Path) -> Result<(), Trouble> {
@@ -121,4 +172,71 @@ fn remove(path: &Path) -> Result<(), Trouble> {
 
 fn failed(path: &Path, error: &io::Error) -> Trouble {
     Trouble::Server(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use clawhost_core::package::Reference;
+
+    use super::*;
+
+    #[test]
+    fn what_is_staged_is_nowhere_until_it_is_placed_and_a_signature_alone_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = ToolsFolder::new(folder.path().to_owned());
+        let name = ComponentName::parse("a").unwrap();
+        let bytes = Bytes::from_static(b"\0asm");
+        let pulled = Pulled {
+            digest: digest::of_bytes(&bytes),
+            bytes,
+            source: String::new(),
+            document: None,
+            signature: Some("new".to_owned()),
+        };
+        let look = || tools.look(&name, &pulled, None, false);
+        let signature = folder.path().join("a.wasm.minisig");
+        std::fs::write(&signature, "of one that was killed").unwrap();
+        let (file, is_new) = look().unwrap();
+        drop(tools.stage(&file, &pulled, is_new).unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        tools.stage(&file, &pulled, is_new).unwrap().place().unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"\0asm");
+        assert_eq!(std::fs::read_to_string(&signature).unwrap(), "new");
+        assert!(!look().unwrap().1, "it is as it was pulled");
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(folder.path().join("a.yaml"), "kind: Tool").unwrap();
+        assert!(look().is_err(), "it would grant something");
+    }
+
+    #[test]
+    fn the_lock_file_changes_last_and_not_at_all_where_something_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let reference = Reference::parse("https://x.example/a.wasm").unwrap();
+        let locked = Locked {
+            digest: digest::of_bytes(b""),
+            bytes: 0,
+            name: "a".to_owned(),
+            source: reference.to_string(),
+            document: None,
+            signed_by: None,
+        };
+        let add = |lock: &mut Lock| {
+            lock.insert(&reference, locked.clone());
+            Ok(())
+        };
+        let full = || Err(Trouble::Server("no room".to_owned()));
+        let is_locked = || folder.path().join(LOCK_FILE).exists();
+        assert!(change_lock(folder.path(), add, full).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let seen = || {
+            assert!(!is_locked(), "what it locks is not there yet");
+            Ok(())
+        };
+        change_lock(folder.path(), add, seen).unwrap();
+        assert!(is_locked());
+        let refused = |_: &mut Lock| Err(Trouble::Server("changed".to_owned()));
+        let placed = || panic!("it was refused");
+        assert!(change_lock(folder.path(), refused, placed).is_err());
+    }
 }

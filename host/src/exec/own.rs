@@ -47,7 +47,7 @@ pub(super) async fn run(
     let arguments = json::parse(admitted.arguments().as_bytes()).unwrap_or_default();
     let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
     let number = |key: &str| {
-        let number = arguments.get(key).and_then(Value::as_u64);
+        let number = arguments.get(key).and_then(whole);
         number.map(|number| usize::try_from(number).unwrap_or(usize::MAX))
     };
     match tool {
@@ -62,6 +62,12 @@ pub(super) async fn run(
         // Any other call by it was turned into that call before.
         OwnTool::CallTool => Ok(failed("invalid-args", "call_tool does not call itself")),
     }
+}
+
+/// Returns a whole number that is not negative: to the schema of the arguments `5.0` is one as well.
+fn whole(value: &Value) -> Option<u64> {
+    let float = || value.as_f64().filter(|float| float.fract() == 0.0);
+    value.as_u64().or_else(|| format!("{:.0}", float()?).parse().ok())
 }
 
 /// Returns the definitions of the tools that fit best, of those that the caller's session has and may call.

@@ -20,6 +20,7 @@ use crate::engine::{self, LoadError, Loaded};
 use crate::gate::Admitted;
 use crate::recording::{End, Recording, Tape};
 use crate::sandbox::clock::{CallClock, Exceeded, watch};
+use crate::sandbox::fs::RootError;
 use crate::sandbox::{CallState, ProgressSink, Sandbox};
 use code::Code;
 
@@ -34,6 +35,8 @@ pub struct Usage {
     pub egress: Vec<String>,
     /// What the guest tried and was refused.
     pub violations: Vec<Violation>,
+    /// It says that it failed, and its last exchange over HTTP broke off.
+    pub broke_off: bool,
     /// What was recorded of it, or why nothing was; absent where nothing was to be.
     pub recording: Option<Result<Recording, String>>,
 }
@@ -196,6 +199,7 @@ impl Entered {
             fuel: self.fuel,
             egress: state.egress(),
             violations: state.violations(),
+            broke_off: matches!(self.answer, Ok(Err(_))) && state.broke_off(),
             recording: state.tape.kept(&loaded.digest, || self.end()),
         }
     }
@@ -304,6 +308,11 @@ fn fault(
 ) -> Result<ToolReply, CallError> {
     if let Some(exceeded) = exceeded(error) {
         return Err(over_limit(exceeded, error, admitted));
+    }
+    if error.downcast_ref::<RootError>().is_some() {
+        // Where that is, the record says.
+        let closed = sandbox(admitted, "a folder of the profile can be neither made nor opened");
+        return Err(closed.with_internal(format!("{error:#}")));
     }
     if error.downcast_ref::<wasmtime::PoolConcurrencyLimitError>().is_some() {
         let error =

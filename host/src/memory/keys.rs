@@ -43,7 +43,7 @@ pub struct Keys {
 pub struct KeyEntry {
     /// Its key.
     pub key: String,
-    /// Bytes of key and value.
+    /// Bytes of its value.
     pub bytes: u64,
     /// When it was set, in milliseconds since 1970, UTC.
     pub set_at_ms: u64,
@@ -195,7 +195,9 @@ fn page(
             return Ok((entries, true));
         }
         let number = |at| row.get::<_, i64>(at).map(|n| u64::try_from(n).unwrap_or_default());
-        entries.push(KeyEntry { key, bytes: number(1)?, set_at_ms: number(2)? });
+        // The column has the key's as well, which count among all that an agent may keep.
+        let bytes = number(1)?.saturating_sub(key.len() as u64);
+        entries.push(KeyEntry { key, bytes, set_at_ms: number(2)? });
     }
     Ok((entries, false))
 }
@@ -285,6 +287,7 @@ mod tests {
         }
         let expected: Vec<String> = (0..25).map(|number| format!("n{number:02}")).collect();
         assert_eq!(found, expected);
+        assert_eq!(own.list("n", None, 1).await.unwrap().0[0].bytes, 1, "of the value alone");
         // A cursor that is no key, and one before the prefix.
         assert_eq!(own.list("n", Some("n000"), 1).await.unwrap().0[0].key, "n01");
         assert_eq!(own.list("n", Some("a"), 1).await.unwrap().0[0].key, "n00");

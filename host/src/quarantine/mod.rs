@@ -289,7 +289,12 @@ impl Quarantine {
     /// # Errors
     /// [`DatabaseError`].
     pub async fn holds(&self) -> Result<Vec<Hold>, DatabaseError> {
-        self.database.run(|db| rows::holds(db)).await
+        Self::kept(&self.database).await
+    }
+
+    /// Returns what rests for hosts on a store, for whoever only looks.
+    pub(crate) async fn kept(database: &Database) -> Result<Vec<Hold>, DatabaseError> {
+        database.run(|db| rows::holds(db)).await
     }
 
     /// Returns for whom a tool rests, by its CKP name, as this host last read it.
@@ -302,7 +307,12 @@ impl Quarantine {
     /// # Errors
     /// [`DatabaseError`].
     pub async fn anomalies(&self) -> Result<Vec<Seen>, DatabaseError> {
-        self.database.run(|db| rows::all_seen(db)).await
+        Self::remembered(&self.database).await
+    }
+
+    /// Returns what hosts on a store remember of failures, for whoever only looks.
+    pub(crate) async fn remembered(database: &Database) -> Result<Vec<Seen>, DatabaseError> {
+        database.run(|db| rows::all_seen(db)).await
     }
 }
 

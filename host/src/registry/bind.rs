@@ -1,10 +1,12 @@
 //! Binding: from what components offer and what documents say to one catalog.
 //!
-//! Order decides who keeps a name: files in the order they were first seen. The names of
-//! built-in tools are reserved: a file has one only where `clawhost.yaml` lets it replace the
-//! built-in tool. A second offer of a name is refused, loudly.
+//! Order decides who keeps a name, and files come after what the manifest and the program name; of
+//! several files that have the same one [none does](claims). The names of built-in tools are reserved:
+//! a file has one only where `clawhost.yaml` lets it replace the built-in tool. A second offer of a
+//! name is refused, loudly.
 
 mod bridged;
+mod claims;
 mod composite;
 mod release;
 mod report;
@@ -24,8 +26,9 @@ use super::offer::{Offer, Offered};
 use super::own::Own;
 use super::package;
 use super::releases::Served;
-use super::{Code, Runnable, Snapshot, Sources};
+use super::{Code, Runnable, Shelf, Snapshot, Sources};
 use crate::sandbox::{Backends, Sandbox};
+pub(super) use claims::Claims;
 
 /// Makes snapshots; keeps bound tools and their opened sandboxes from one to the next.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub(super) struct Binder {
     built_in: Vec<Result<Offer, Refused>>,
     packaged: Vec<Result<Offer, Refused>>,
     bound: BTreeMap<Key, Bound>,
+    /// Which names the files have.
+    claims: Arc<Claims>,
     /// What earlier catalogs refused: each refusal is said once.
     refused: Vec<Refused>,
     last: Arc<Catalog>,
@@ -83,19 +88,22 @@ impl Binder {
     ) -> Self {
         let last = Arc::new(Catalog::default());
         let (bridges, bound, refused) = (Bridges::default(), BTreeMap::new(), Vec::new());
-        let (own, released) = (Vec::new(), None);
-        Self { sources, bridges, own, released, built_in, packaged, bound, refused, last }
+        let (own, released, claims) = (Vec::new(), None, Arc::default());
+        Self { sources, bridges, own, released, built_in, packaged, bound, claims, refused, last }
     }
 
-    /// Counts on from `last`, the catalog of another manifest.
-    pub(super) fn follow(&mut self, last: Arc<Catalog>) {
-        self.last = last;
+    /// Counts on from what is on `shelf`, under another manifest.
+    pub(super) fn follow(&mut self, shelf: &Shelf) {
+        let before = shelf.current.load();
+        self.last = Arc::clone(&before.catalog);
+        self.claims = Arc::clone(&before.claims);
     }
 
     /// Returns the catalog of the built-in components, the MCP servers and `files`. Its version is a new one
     /// where its tools are not those of the catalog before.
     pub(super) fn snapshot(&mut self, files: &[&DropIn], strays: &BTreeSet<String>) -> Snapshot {
         let mut draft = Draft { catalog: Catalog::new(self.last.version), ..Draft::default() };
+        self.claims = Arc::new(self.claims.renewed(files));
         self.bind_built_in(&mut draft, false);
         let plain = self.own.iter().filter(|own| own.as_composite().is_none());
         plain.for_each(|own| self.bind_own(&mut draft, own));
@@ -119,7 +127,8 @@ impl Binder {
         }
         self.bound = draft.bound;
         self.last = Arc::new(draft.catalog);
-        Snapshot { catalog: Arc::clone(&self.last), runnables: draft.runnables }
+        let (catalog, claims) = (Arc::clone(&self.last), Arc::clone(&self.claims));
+        Snapshot { catalog, claims, runnables: draft.runnables }
     }
 
     /// Built-in tools are served where the manifest lists them. Those that may be replaced
@@ -203,8 +212,7 @@ impl Binder {
                     }
                     let ckp = catalog::ckp_name(name);
                     let sidecar = sidecars.iter().find(|binding| binding.name == ckp);
-                    let binding = sidecar.or_else(|| self.listed(name));
-                    self.bind_signed(draft, offer, tool, binding);
+                    self.bind_claimed(draft, file, (offer, tool), sidecar);
                 }
             }
         }

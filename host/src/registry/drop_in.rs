@@ -20,8 +20,6 @@ use crate::regular;
 #[derive(Debug)]
 pub(super) struct DropIn {
     pub(super) name: String,
-    /// Its place in the order in which files were first seen: an earlier one keeps a name.
-    pub(super) seen: u64,
     pub(super) print: Fingerprint,
     pub(super) status: Status,
     pub(super) load: Option<Load>,
@@ -57,6 +55,14 @@ impl Drop for Load {
 }
 
 impl Status {
+    /// Returns what it offers, served or not; nothing where that is not known.
+    pub(super) fn offer(&self) -> Option<&Offer> {
+        match self {
+            Self::Ready { offer, .. } | Self::Waiting { offer, .. } => Some(offer),
+            Self::Loading | Self::Failed(_) | Self::Wrong(_) => None,
+        }
+    }
+
     /// Returns what becomes of a loaded file, by what was accepted of its tools.
     pub(super) async fn accepted(pins: &Pins, offer: Offer, sidecars: Vec<ToolBinding>) -> Self {
         let tools = offer.tools.iter().map(|tool| tool.ckp_name.as_str());
@@ -298,7 +304,6 @@ mod tests {
         dir.write("large", b"four").unwrap();
         let file = |name: &str| DropIn {
             name: name.to_owned(),
-            seen: 1,
             print: Fingerprint::default(),
             status: Status::Failed(read(&dir, name, 3).unwrap_err()),
             load: None,

@@ -27,22 +27,23 @@ pub(crate) fn read_lock(folder: &Path) -> Result<Lock, LoadError> {
     }
 }
 
-/// Checks that the component `file` is what the lock file of `folder` says, where that is about it.
-pub(super) fn check(folder: &Path, file: &str, bytes: &[u8]) -> Result<(), LoadError> {
+/// Checks that the component `file` is what the lock file of `folder` says, and says whether that is about
+/// it.
+pub(super) fn check(folder: &Path, file: &str, bytes: &[u8]) -> Result<bool, LoadError> {
     let named = |reason| format!("{LOCK_FILE}: {reason}");
     let lock = read_lock(folder).map_err(|error| match error {
         LoadError::Passing(reason) => LoadError::Passing(named(reason)),
         LoadError::Unusable(reason) => LoadError::Unusable(named(reason)),
     })?;
     let stem = drop_in::stem(file).unwrap_or(file);
-    let mut own = lock.iter().filter(|(_, locked)| locked.name == stem);
+    let own: Vec<_> = lock.iter().filter(|(_, locked)| locked.name == stem).collect();
     let differs = |digest: &str| digest::of_bytes(bytes) != digest;
-    match own.find(|(_, locked)| differs(&locked.digest)) {
+    match own.iter().find(|(_, locked)| differs(&locked.digest)) {
         Some((reference, locked)) => Err(LoadError::Unusable(format!(
             "it is not what {LOCK_FILE} says of {reference}, {}: `clawhost pull --replace` fetches that, and without its entry any other is served",
             locked.digest
         ))),
-        None => Ok(()),
+        None => Ok(!own.is_empty()),
     }
 }
 
@@ -55,11 +56,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let lock = folder.path().join(LOCK_FILE);
         let checked = || check(folder.path(), "a.wasm", b"bytes");
-        assert_eq!(checked(), Ok(()));
+        assert_eq!(checked(), Ok(false));
         std::fs::write(&lock, "no lock file").unwrap();
         assert!(matches!(checked(), Err(LoadError::Unusable(_))), "{:?}", checked());
         std::fs::remove_file(&lock).unwrap();
         std::fs::create_dir(&lock).unwrap();
         assert!(matches!(checked(), Err(LoadError::Passing(_))), "{:?}", checked());
+    }
+
+    #[test]
+    fn the_lock_file_tells_what_was_pulled_from_other_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let digest = digest::of_bytes(b"bytes");
+        let entry = format!("{{digest: \"{digest}\", bytes: 5, name: a, source: x}}");
+        let text = format!("version: 1\ncomponents: {{\"https://x.example/a.wasm\": {entry}}}");
+        std::fs::write(folder.path().join(LOCK_FILE), text).unwrap();
+        let checked = |file, bytes| check(folder.path(), file, bytes);
+        assert_eq!(checked("a.wasm", &b"bytes"[..]), Ok(true));
+        assert_eq!(checked("b.wasm", b"other bytes"), Ok(false));
+        assert!(matches!(checked("a.wat", b"other bytes"), Err(LoadError::Unusable(_))));
     }
 }

@@ -57,7 +57,7 @@ use crate::engine::{Engine, Loaded};
 use crate::native::Native;
 use crate::sandbox::fs::Places;
 use crate::sandbox::{Backends, Sandbox};
-use bind::Binder;
+use bind::{Binder, Claims};
 use bridge::Bridges;
 
 /// A catalog and the code behind each of its tools, by MCP name.
@@ -65,6 +65,8 @@ use bridge::Bridges;
 pub struct Snapshot {
     pub(super) catalog: Arc<Catalog>,
     pub(super) runnables: BTreeMap<String, Runnable>,
+    /// Which names the files have.
+    claims: Arc<Claims>,
 }
 
 /// What runs a tool, and its sandbox, opened.
@@ -266,8 +268,10 @@ impl Shelf {
     /// Returns an empty shelf that is to take the place of this one: whoever waits for a change of this
     /// one hears of its changes too.
     pub(crate) fn successor(&self) -> Self {
-        let catalog = Arc::new(Catalog::new(self.catalog().version));
-        let current = Snapshot { catalog, ..Snapshot::default() };
+        let before = self.current.load();
+        let catalog = Arc::new(Catalog::new(before.catalog.version));
+        let claims = Arc::clone(&before.claims);
+        let current = Snapshot { catalog, claims, ..Snapshot::default() };
         Self { current: ArcSwap::from_pointee(current), version: Arc::clone(&self.version) }
     }
 
@@ -341,7 +345,7 @@ pub(crate) async fn open(
     let packaged = package::load(&sources).await;
     let mut binder = Binder::new(sources, built_in, packaged);
     binder.own = own;
-    binder.follow(shelf.catalog());
+    binder.follow(&shelf);
     binder.bridges = Bridges::start(&binder.sources).await;
     watch::start(binder, tools_dir, patience, shelf).await
 }

@@ -21,6 +21,8 @@ pub(super) struct Offer {
     pub(super) tools: Vec<Offered>,
     /// Whose signature it carries, of the keys that the runtime file names.
     pub(super) signed_by: Vec<VerifyingKey>,
+    /// The lock file says what it has to be.
+    pub(super) is_pulled: bool,
 }
 
 /// A tool as its component describes it, with its schemas compiled.
@@ -83,7 +85,7 @@ impl Offer {
         };
         let tools = definitions.iter().map(|definition| Offered::made(definition, made));
         let tools = tools.collect::<Result<_, _>>()?;
-        Ok(Self { origin, loaded, tools, signed_by: Vec::new() })
+        Ok(Self { origin, loaded, tools, signed_by: Vec::new(), is_pulled: false })
     }
 }
 

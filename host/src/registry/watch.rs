@@ -1,7 +1,8 @@
 //! Watching the drop-in directory and the MCP servers: one task owns both and publishes catalogs.
 //!
-//! A file is read once it has been the same in two looks, so that a half-copied one causes no
-//! error; until then the old one stays in service. Each file loads on its own: a slow
+//! A file is read once it has been the same in two looks, so that one that is being copied causes no
+//! error; until then the old one stays in service. A copy that pauses for longer is taken as it is, and
+//! again when it goes on: nothing tells it from a damaged file. Each file loads on its own: a slow
 //! compile delays no other, and neither does a slow server.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +69,6 @@ struct Folder {
     lock: Option<Facts>,
     /// Documents without a component, the same in two looks.
     strays: BTreeSet<String>,
-    seen: u64,
     trouble: String,
     loads: mpsc::UnboundedSender<Loaded>,
     notes: mpsc::Sender<()>,
@@ -221,9 +221,7 @@ impl Keeper {
     fn publish(&mut self) {
         let none = BTreeSet::new();
         let folder = self.folder.as_ref();
-        let mut files: Vec<&DropIn> =
-            folder.iter().flat_map(|folder| folder.files.values()).collect();
-        files.sort_by_key(|file| file.seen);
+        let files: Vec<&DropIn> = folder.iter().flat_map(|folder| folder.files.values()).collect();
         let strays = folder.map_or(&none, |folder| &folder.strays);
         self.shelf.publish(self.binder.snapshot(&files, strays));
     }
@@ -298,7 +296,6 @@ impl Folder {
             last_look,
             lock: None,
             strays: BTreeSet::new(),
-            seen: 0,
             trouble: String::new(),
             loads,
             notes,
@@ -379,14 +376,8 @@ impl Folder {
             file.load = load;
             return;
         }
-        self.seen += 1;
-        let file = DropIn {
-            name: name.to_owned(),
-            seen: self.seen,
-            print: print.clone(),
-            status: Status::Loading,
-            load,
-        };
+        let (print, status) = (print.clone(), Status::Loading);
+        let file = DropIn { name: name.to_owned(), print, status, load };
         self.files.insert(name.to_owned(), file);
     }
 
@@ -447,19 +438,20 @@ impl Job {
             Ok(sidecars) => sidecars,
             Err(problems) => return Ok(Status::Wrong(problems)),
         };
-        let (this, signed_by) = (Arc::clone(self), Arc::new(OnceLock::new()));
-        let tell = Arc::clone(&signed_by);
+        let (this, found) = (Arc::clone(self), Arc::new(OnceLock::new()));
+        let tell = Arc::clone(&found);
         let read = move || {
             let bytes = drop_in::read(&this.place.dir, &this.name, COMPONENT_BYTES_MAX)?;
-            if let Some(folder) = &this.place.manifest.locked {
-                locked::check(folder, &this.name, &bytes)?;
-            }
-            drop(tell.set(this.signers(&bytes)?));
+            let is_pulled = match &this.place.manifest.locked {
+                Some(folder) => locked::check(folder, &this.name, &bytes)?,
+                None => false,
+            };
+            drop(tell.set((this.signers(&bytes)?, is_pulled)));
             Ok(bytes.into())
         };
         let origin = Origin::DropIn { file: self.name.clone() };
         let mut offer = Offer::load_in(engine, turn, origin, Source::new(read)).await?;
-        offer.signed_by = signed_by.get().cloned().unwrap_or_default();
+        (offer.signed_by, offer.is_pulled) = found.get().cloned().unwrap_or_default();
         self.check(&sidecars, &offer)?;
         Ok(match pins {
             Some(pins) => Status::accepted(pins, offer, sidecars).await,

@@ -104,6 +104,11 @@ impl HttpCtx {
         self.violations.list()
     }
 
+    /// Says whether the exchange that was begun last broke off, which another attempt may not.
+    pub fn broke_off(&self) -> bool {
+        self.violations.0.lock().broke_off
+    }
+
     /// Returns where requests were let out to, as `GET https://example.com`, for the audit record: the
     /// first [`EGRESS_ORIGINS_MAX`] of them.
     pub fn reached(&self) -> impl Iterator<Item = &str> {
@@ -174,6 +179,7 @@ impl HttpCtx {
     ) -> Box<dyn Future<Output = Sent> + Send> {
         let limits = self.limits(options);
         let (client, violations) = (self.client.clone(), self.violations.clone());
+        let body = violations.begun();
         let mut request = match self.admit(request) {
             Ok(request) => request,
             Err(denied) => return Box::new(ready(Err(violations.refuse(&denied)))),
@@ -183,7 +189,9 @@ impl HttpCtx {
             Err(error) => return Box::new(ready(Err(unfilled(&error)))),
         };
         Box::new(async move {
+            let watched = move |error| body.seen(error);
             let answer = client.send(request, &limits).await;
+            let answer = answer.map(|answer| answer.map(|body| body.map_err(watched)));
             let answer = answer.map_err(|error| violations.explain(error))?;
             match mask {
                 Some(_) if !is_plain(answer.headers()) => Err(compressed()),
@@ -260,7 +268,7 @@ fn into_wasi(
     (response, Box::new(ready(Ok(()))))
 }
 
-/// What was refused, shared with the requests that are still on their way.
+/// What was refused and what broke off, shared with the requests that are still on their way.
 #[derive(Debug, Clone, Default)]
 struct Violations(Arc<Mutex<Refused>>);
 
@@ -268,6 +276,7 @@ struct Violations(Arc<Mutex<Refused>>);
 struct Refused {
     first: Vec<Violation>,
     more: u64,
+    broke_off: bool,
 }
 
 impl Violations {
@@ -275,6 +284,20 @@ impl Violations {
         let refused = self.0.lock();
         let more = (refused.more > 0).then(|| format!("and {} more requests", refused.more));
         refused.first.iter().cloned().chain(more.map(Violation::from)).collect()
+    }
+
+    /// Begins an exchange, and returns what is to see how it goes on.
+    fn begun(&self) -> Self {
+        self.0.lock().broke_off = false;
+        self.clone()
+    }
+
+    /// Notes where `error` is one that passes.
+    fn seen(&self, error: UpstreamError) -> UpstreamError {
+        if passes(&error) {
+            self.0.lock().broke_off = true;
+        }
+        error
     }
 
     /// Records `denied`, and returns what the guest sees of it.
@@ -292,8 +315,29 @@ impl Violations {
     fn explain(&self, error: UpstreamError) -> Error {
         match error {
             UpstreamError::Denied(denied) => self.refuse(&denied),
-            other => error_code(other),
+            other => error_code(self.seen(other)),
         }
+    }
+}
+
+/// Says whether a request that failed like this may get an answer when it is made again. Too large an answer,
+/// or a certificate that is not trusted, is so the next time as well, and the end of the call's time is final.
+const fn passes(error: &UpstreamError) -> bool {
+    match error {
+        UpstreamError::Connect(_)
+        | UpstreamError::ConnectTimeout
+        | UpstreamError::ConnectionsBusy
+        | UpstreamError::Incomplete
+        | UpstreamError::Lookup(_)
+        | UpstreamError::Protocol(_)
+        | UpstreamError::ReadTimeout
+        | UpstreamError::Tls(_) => true,
+        UpstreamError::BodyTooLarge { .. }
+        | UpstreamError::Deadline
+        | UpstreamError::Denied(_)
+        | UpstreamError::HeadersTooLarge
+        | UpstreamError::RequestBody(_)
+        | UpstreamError::TlsCertificate(_) => false,
     }
 }
 

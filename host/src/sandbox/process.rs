@@ -68,7 +68,7 @@ impl ProcessCtx {
     fn busy(&mut self) -> ProcessError {
         let text = format!("{SPAWNS_MAX} spawned programs of this agent run already");
         let error = CallError::new(ErrorKind::Overloaded, text.as_str());
-        self.failed = Some(error.with("limit", "spawns_max"));
+        self.failed = Some(error.with("stage", "process").with("limit", "spawns_max"));
         ProcessError::Busy(text)
     }
 }
@@ -144,7 +144,7 @@ impl ProfileJail {
             // What a restricted shell runs is written for any shell.
             let shell = if self.policy.is_full() { shell } else { "sh" };
             let script = self.policy.line(script, &mounts, machine)?;
-            let program = jail::find(shell).ok_or_else(|| Refusal::no_program(shell))?;
+            let program = jail::find(shell).ok_or_else(|| Refusal::NoProgram(shell.to_owned()))?;
             Ok(vec![program.display().to_string(), "-c".to_owned(), script])
         };
         match program {
@@ -193,7 +193,11 @@ impl CallState {
         if Instant::now() >= ends_at {
             return Err(ProcessError::Timeout);
         }
-        let argv = argv.map_err(|refusal| self.process.refuse(&refusal.to_string()))?;
+        let argv = argv.map_err(|refusal| match refusal {
+            // No operator can allow it: the name is the caller's to mend.
+            Refusal::NoProgram(_) => ProcessError::Failed(refusal.to_string()),
+            Refusal::Rule(reason) => self.process.refuse(&reason),
+        })?;
         // Held until the program and all it started has ended.
         let _permit = match &command.run {
             Program::Argv(_) => Some(

@@ -199,6 +199,11 @@ impl CallState {
         self.http.reached().map(str::to_owned).collect()
     }
 
+    /// Says whether its last exchange over HTTP broke off, which another attempt may not.
+    pub fn broke_off(&self) -> bool {
+        self.http.broke_off()
+    }
+
     /// Returns the name of the file quota that the guest ran into, if it did.
     pub fn exceeded_quota(&self) -> Option<&'static str> {
         self.fs.exceeded().map(super::fs::Limit::name)

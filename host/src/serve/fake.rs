@@ -141,7 +141,7 @@ const CLAW: &str = r#"{"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "te
     "identity": {"inline": {"personality": "Tests.", "autonomy": "autonomous"}},
     "providers": [{"inline": {"protocol": "openai-compatible", "endpoint": "http://127.0.0.1:9/v1",
         "model": "none", "auth": {"type": "none"}}}],
-    "policies": [{"inline": {"name": "all", "rules": [
+    "policies": [{"metadata": {"version": "1.0.0"}, "inline": {"name": "all", "rules": [
         {"id": "all", "action": "allow", "scope": "all"}]}}]}}"#;
 
 fn read(claw: &'static str) -> Manifest {
@@ -162,6 +162,7 @@ fn tool(name: &str) -> Tool {
         },
         hints: Annotations::default(),
         ckp_name: name.to_owned(),
+        version: None,
         declared: serde_json::Map::new(),
         governed: None,
         managed: None,

@@ -10,7 +10,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use clawhost_core::egress::{self, EgressRules, HostRules, Schemes};
-use clawhost_core::limits::REDIRECTS_MAX;
+use clawhost_core::limits::{REDIRECTS_MAX, REGISTRY_REASON_BYTES_MAX};
+use clawhost_core::truncate;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -27,6 +28,13 @@ pub(crate) type Answer = Response<ResponseBody>;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Unfetched(pub(crate) String);
+
+impl Unfetched {
+    /// Says why `url` gives nothing. Servers name addresses of any length.
+    fn at(url: &Url, why: &dyn std::fmt::Display) -> Self {
+        Self(format!("{}: {why}", truncate::text(url.as_str(), REGISTRY_REASON_BYTES_MAX)))
+    }
+}
 
 /// The way out.
 #[derive(Debug)]
@@ -58,7 +66,7 @@ impl Web {
     /// Sends one request under `rules`, and follows nothing.
     pub(crate) async fn send(&self, rules: EgressRules, ask: Ask) -> Result<Answer, Unfetched> {
         let url = ask.url.clone();
-        let failed = |why: &dyn std::fmt::Display| Unfetched(format!("{url}: {why}"));
+        let failed = |why: &dyn std::fmt::Display| Unfetched::at(&url, why);
         let mut request = Request::new(Full::new(ask.body.clone()));
         *request.uri_mut() = url.as_str().parse().map_err(|error| failed(&error))?;
         request.headers_mut().extend(ask.headers);
@@ -103,13 +111,13 @@ impl Web {
 /// The rules for a server that the operator named.
 pub(crate) fn own(url: &Url) -> Result<EgressRules, Unfetched> {
     let rules = egress::endpoint(url.as_str());
-    rules.map_err(|denied| Unfetched(format!("{url}: {}", denied.internal())))
+    rules.map_err(|denied| Unfetched::at(url, &denied.internal()))
 }
 
 /// The rules for a server that another named.
 pub(crate) fn public(url: &Url) -> Result<EgressRules, Unfetched> {
     if url.scheme() != "https" {
-        return Err(Unfetched(format!("{url}: another server is only asked over https")));
+        return Err(Unfetched::at(url, &"another server is only asked over https"));
     }
     Ok(EgressRules {
         hosts: HostRules::Any,
@@ -131,14 +139,14 @@ pub(crate) fn redirect(
     }
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     let next = location.and_then(|location| from.join(location).ok());
-    let nowhere = || Unfetched(format!("{from}: sends elsewhere and does not say where"));
+    let nowhere = || Unfetched::at(from, &"sends elsewhere and does not say where");
     next.map(Some).ok_or_else(nowhere)
 }
 
 /// Returns the whole body.
 pub(crate) async fn body(url: &Url, answer: Answer) -> Result<Bytes, Unfetched> {
     let body = answer.into_body().collect().await;
-    body.map(|body| body.to_bytes()).map_err(|error| Unfetched(format!("{url}: {error}")))
+    body.map(|body| body.to_bytes()).map_err(|error| Unfetched::at(url, &error))
 }
 
 /// Returns the body of a success; nothing where the answer is 404.
@@ -146,7 +154,7 @@ pub(crate) async fn found(url: &Url, answer: Answer) -> Result<Option<Bytes>, Un
     match answer.status() {
         StatusCode::OK => body(url, answer).await.map(Some),
         StatusCode::NOT_FOUND => Ok(None),
-        status => Err(Unfetched(format!("{url}: the server answers {}", status.as_u16()))),
+        status => Err(Unfetched::at(url, &format!("the server answers {}", status.as_u16()))),
     }
 }
 
@@ -154,4 +162,17 @@ pub(crate) async fn found(url: &Url, answer: Answer) -> Result<Option<Bytes>, Un
 pub(crate) fn basic(user: &str, password: &str) -> Option<HeaderValue> {
     let plain = Zeroizing::new(format!("{user}:{password}"));
     sensitive("Basic ", &BASE64_STANDARD.encode(plain.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_address_that_a_server_names_the_beginning_is_shown() {
+        let url = Url::parse(&format!("http://far.example/{}", "x".repeat(20_000))).unwrap();
+        let Err(Unfetched(why)) = public(&url) else { panic!("it is no https") };
+        assert!(why.starts_with("http://far.example/x") && why.ends_with("over https"), "{why}");
+        assert!(why.len() < 2 * REGISTRY_REASON_BYTES_MAX, "{why}");
+    }
 }

@@ -6,8 +6,7 @@ use super::path::Plain;
 use super::place::Place;
 use crate::bindings::wasi::filesystem::preopens::get_directories;
 use crate::bindings::wasi::filesystem::types::{
-    Descriptor, DescriptorFlags, DescriptorType, DirectoryEntryStream, ErrorCode, OpenFlags,
-    PathFlags,
+    DescriptorFlags, DescriptorType, DirectoryEntryStream, ErrorCode, OpenFlags, PathFlags,
 };
 use crate::error::ToolError;
 
@@ -64,7 +63,6 @@ pub struct Name {
 #[derive(Debug)]
 pub struct Names<'a> {
     place: Place<'a>,
-    directory: Descriptor,
     stream: DirectoryEntryStream,
     /// Granted folders whose names lie directly in this directory, and how many were returned.
     mounts: Vec<String>,
@@ -83,7 +81,7 @@ pub fn names(path: &str) -> Result<Names<'_>, ToolError> {
     let directory = place.open(OpenFlags::DIRECTORY, DescriptorFlags::READ)?;
     let stream = place.tell(directory.read_directory())?;
     let mounts = mounts_inside(path)?;
-    Ok(Names { place, directory, stream, mounts, mounts_told: 0, unreadable: 0 })
+    Ok(Names { place, stream, mounts, mounts_told: 0, unreadable: 0 })
 }
 
 impl Names<'_> {
@@ -114,8 +112,10 @@ impl Names<'_> {
         if self.mounts.contains(&name) {
             return Entry { name, is_dir: true, size: 0 };
         }
-        // An entry that cannot be looked at (it is gone, or leads outside) is still a name.
-        let stat = self.directory.stat_at(PathFlags::SYMLINK_FOLLOW, &name).ok();
+        // From the granted folder, as a link may lead out of this one and not out of that. An entry
+        // that cannot be looked at (it is gone, or leads outside) is still a name.
+        let Place { root, below, .. } = &self.place;
+        let stat = root.stat_at(PathFlags::SYMLINK_FOLLOW, &below.inside(&name)).ok();
         let is_dir = stat.as_ref().map_or(kind, |stat| kind_of(stat.type_)) == Kind::Directory;
         let size = stat.filter(|_| !is_dir).map_or(0, |stat| stat.size);
         Entry { name, is_dir, size }

@@ -4,6 +4,7 @@
 //! reached by that name. There is deliberately no way to name anything else: the host holds
 //! the directory handles and checks every path against them.
 
+mod hold;
 mod list;
 mod manage;
 mod path;
@@ -14,13 +15,14 @@ use crate::bindings::wasi::filesystem::types::{
     Descriptor, DescriptorFlags, DescriptorType, ErrorCode, OpenFlags,
 };
 use crate::error::ToolError;
+pub use hold::{Held, hold};
 pub use list::{ENTRIES_MAX, Entry, Kind, Listing, Name, Names, list, names};
 pub use manage::{
     Metadata, append, create, create_directory, is_same, metadata, remove_directory, remove_file,
     rename, set_modified,
 };
 use place::Place;
-pub use write::{Change, change_all, write};
+pub use write::{Change, change_all, replace, write};
 
 /// The largest file that is read or written as a whole: what the host keeps of one result.
 pub const FILE_BYTES_MAX: usize = 10_485_760;

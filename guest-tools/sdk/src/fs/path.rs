@@ -71,6 +71,12 @@ impl Below {
         if self.steps.is_empty() { ".".to_owned() } else { self.steps.join("/") }
     }
 
+    /// The path of what is called `name` in this directory, as the host takes it.
+    pub(crate) fn inside(&self, name: &str) -> String {
+        let steps = self.steps.iter().map(String::as_str);
+        steps.chain([name]).collect::<Vec<_>>().join("/")
+    }
+
     /// Each directory above the last step, outermost first.
     pub(crate) fn parents(&self) -> impl Iterator<Item = String> {
         let parents = self.steps.split_last().map_or(&[][..], |(_, parents)| parents);
@@ -83,12 +89,12 @@ impl Below {
         })
     }
 
-    /// A name for attempt `number` at a temporary file beside the last step.
-    pub(crate) fn beside(&self, number: u32) -> Option<String> {
+    /// A name beside the last step, for a file that is there for a while as `what` says.
+    pub(crate) fn beside(&self, what: &str) -> Option<String> {
         let (last, parents) = self.steps.split_last()?;
         // Names may have 255 bytes on every common file system: leave room for the rest.
         let stem: String = last.chars().take(STEM_CHARS_MAX).collect();
-        let name = format!(".{stem}.part-{number}");
+        let name = format!(".{stem}.{what}");
         Some(parents.iter().cloned().chain([name]).collect::<Vec<_>>().join("/"))
     }
 }
@@ -125,7 +131,9 @@ mod tests {
     fn parents_come_outermost_first() {
         let below = Plain::parse("a/b/c.txt").unwrap().below("/").unwrap();
         assert_eq!(below.parents().collect::<Vec<_>>(), ["a", "a/b"]);
-        assert_eq!(below.beside(0).unwrap(), "a/b/.c.txt.part-0");
+        assert_eq!(below.beside("part-0").unwrap(), "a/b/.c.txt.part-0");
+        assert_eq!(below.inside("d"), "a/b/c.txt/d");
+        assert_eq!(Plain::parse(".").unwrap().below("/").unwrap().inside("d"), "d");
     }
 
     #[test]

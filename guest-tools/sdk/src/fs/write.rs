@@ -3,6 +3,7 @@
 //! A reader sees the old content or the new one, never half of either: new content is written
 //! beside the file and renamed over it.
 
+use super::hold::Held;
 use super::place::Place;
 use super::{CHUNK_BYTES, FILE_BYTES_MAX, too_large};
 use crate::bindings::wasi::filesystem::types::{
@@ -48,7 +49,20 @@ pub fn write(path: &str, content: &[u8]) -> Result<(), ToolError> {
     }
 }
 
-/// Makes all of these changes or none.
+/// Replaces `before`, which is what a held file holds. Only what a symbolic link leads to is written in
+/// place, so that the link stays one.
+///
+/// # Errors
+/// Those of [`change_all`].
+pub fn replace(held: &Held<'_>, path: &str, before: &[u8], after: &[u8]) -> Result<(), ToolError> {
+    if Place::find(path)?.kind()? == Some(DescriptorType::SymbolicLink) {
+        held.require_time()?;
+        return write(path, after);
+    }
+    change_all(held, &[Change { path, before: Some(before), after: Some(after) }])
+}
+
+/// Makes all of these changes of held files, or none.
 ///
 /// Nothing is made before all of them are looked at, and everything that is to be written lies
 /// beside its file before the first of them changes. Each file is looked at again right before it
@@ -58,13 +72,14 @@ pub fn write(path: &str, content: &[u8]) -> Result<(), ToolError> {
 /// # Errors
 /// Those of [`write`], and `execution-failed` where a file is not there, or is there, against
 /// what the change says. The text says so where a change could not be undone.
-pub fn change_all(changes: &[Change<'_>]) -> Result<(), ToolError> {
+pub fn change_all(held: &Held<'_>, changes: &[Change<'_>]) -> Result<(), ToolError> {
     let places = changes.iter().map(checked).collect::<Result<Vec<_>, _>>()?;
     let drafts = places.into_iter().zip(changes).map(|(place, change)| draft(place, change));
     let mut drafts = drafts.collect::<Result<Vec<_>, _>>()?;
     for (at, change) in changes.iter().enumerate() {
         let publish = |draft: &mut Draft<'_>| {
             draft.place.require_unchanged(change.before)?;
+            held.require_time()?;
             draft.publish()
         };
         let Some(Err(why)) = drafts.get_mut(at).map(publish) else { continue };
@@ -227,7 +242,7 @@ impl Place<'_> {
         take: impl Fn(&str) -> Result<Option<T>, ErrorCode>,
     ) -> Result<(String, T), ToolError> {
         for number in first..first + PART_NAMES_MAX {
-            let Some(part) = self.below.beside(number) else {
+            let Some(part) = self.below.beside(&format!("part-{number}")) else {
                 return Err(self.error(ErrorCode::IsDirectory));
             };
             if let Some(taken) = self.tell(take(&part))? {

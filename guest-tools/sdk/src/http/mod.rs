@@ -9,6 +9,7 @@ mod url;
 
 use crate::error::ToolError;
 use url::Target;
+pub use url::URL_BYTES_MAX;
 
 /// Redirects [`Request::send_following`] takes at most, of a request's own accord.
 pub const REDIRECTS_MAX: usize = 5;

@@ -8,7 +8,7 @@ use fluent_uri::{Uri, UriRef};
 use crate::error::ToolError;
 
 /// Longer addresses are refused; servers rarely take more.
-const URL_BYTES_MAX: usize = 8_192;
+pub const URL_BYTES_MAX: usize = 8_192;
 
 /// A checked address.
 #[derive(Debug, Clone)]

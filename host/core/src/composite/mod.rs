@@ -181,9 +181,10 @@ impl Composite {
     }
 }
 
-/// Returns the CKP name that a text means as the name of a tool, whatever form it has.
+/// Returns the CKP name that a text means as the name of a tool, whatever form it has: in whatever
+/// version, so that no tool passes for another one.
 pub fn local_name(name: &str) -> String {
-    ClawUri::parse_tool_name(name).unwrap_or_else(|| ckp_name(name))
+    ClawUri::parse_tool(name).map_or_else(|| ckp_name(name), |uri| uri.name)
 }
 
 /// Returns what later steps see of a reply: an object as it is, anything else as its `value`.

@@ -205,6 +205,7 @@ fn a_tool_s_name_is_read_as_catalogs_read_it() {
     for (text, name) in [
         ("read_file", "read-file"),
         ("claw://local/tool/read-file", "read-file"),
+        ("claw://local/tool/read-file@1.0.0", "read-file"),
         ("claw://tool/read-file", "claw://tool/read-file"),
         ("claw://local/skill/a", "claw://local/skill/a"),
     ] {

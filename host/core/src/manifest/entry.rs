@@ -16,6 +16,7 @@ use super::refs::{SENT_ALIAS, wrong_address};
 use super::remote::Wanted;
 use super::sandbox::tidy;
 use super::shape::{self, Shape, expected, shown};
+use super::versions::wrong_version;
 use crate::uri::{ClawUri, Kind, LocalUri, ManifestUri, is_name};
 
 /// What an entry came to.
@@ -209,10 +210,11 @@ impl Loader<'_> {
         let wanted = |of: &Document| of.is(uri.kind) && of.name == uri.name;
         if let Some(index) = self.loose.iter().position(|(_, of)| wanted(of)) {
             let (_, of) = self.loose.remove(index);
-            self.check_version(slot, &uri, Some(of.version.as_deref()));
+            self.check_version(slot, wrong_version(&uri, Some(of.version.as_deref())));
             return Some(Resolved::Document(Box::new(of)));
         }
-        self.check_version(slot, &uri, None);
+        let wrong = wrong_version(&uri, self.known.versions.of(uri.kind, &uri.name));
+        self.check_version(slot, wrong);
         match uri.kind {
             Kind::Tool => Some(slot.tool(uri.name, slot.item.at.clone(), Vec::new())),
             Kind::Sandbox if self.around.profiles.contains_key(&uri.name) => {
@@ -226,24 +228,11 @@ impl Loader<'_> {
         }
     }
 
-    /// Compares the version of an address with that of the document, where there is one.
-    fn check_version(&mut self, slot: Slot<'_>, uri: &LocalUri, of: Option<Option<&str>>) {
-        let is = of.flatten();
-        let Some(wanted) = uri.version.as_deref().filter(|wanted| is != Some(*wanted)) else {
-            return;
-        };
-        let what = is.map_or_else(|| "no version".to_owned(), |is| format!("version {is}"));
-        let reason = format!("the {} `{}` has {what}, not {wanted}", uri.kind, uri.name);
-        let more = match (of, is) {
-            (None, _) => {
-                ": what comes with the host or lies in the tools folder has none".to_owned()
-            }
-            (_, None) => {
-                format!(", or write `version: {wanted}` under `metadata:` of its document")
-            }
-            (_, Some(is)) => format!(", or write `@{is}`"),
-        };
-        self.problems.push(*slot.missing(reason, format!("leave `@{wanted}` out{more}")));
+    /// Reports what is wrong with the version of an address.
+    fn check_version(&mut self, slot: Slot<'_>, wrong: Option<(String, String)>) {
+        if let Some((reason, help)) = wrong {
+            self.problems.push(*slot.missing(reason, help));
+        }
     }
 
     /// Says where relative paths of a Claw start.

@@ -16,6 +16,7 @@ use super::refs::{self, Known};
 use super::remote::{Remote, is_meant};
 use super::sandbox::tidy;
 use super::tool::{self, ToolBinding};
+use super::versions::Versions;
 use super::{Manifest, memory};
 use crate::limits::DOCUMENTS_MAX;
 use crate::uri::Kind;
@@ -62,14 +63,17 @@ pub fn load(
 }
 
 /// Loads a document that came over a wire: no entry of it may have a form that reads files of this
-/// host, and no reference may be an alias, which never travels (CKP 0.3.0, section 7).
+/// host, and no reference may be an alias, which never travels (CKP 0.3.0, section 7). `versions`
+/// are those of what it may name of this host.
 pub(crate) fn load_sent(
     root: &Node,
     around: Surroundings<'_>,
+    versions: Versions,
 ) -> Result<Manifest, Vec<DocumentError>> {
     let nothing = OneDocument(Vec::new());
     let mut loader = Loader::new(&nothing, around);
     loader.known.wire = true;
+    loader.known.versions = versions;
     let file = Path::new("manifest");
     let read = from_envelope(root, Path::new(""), &mut loader.problems);
     read.into_iter().for_each(|of| loader.add(file, of));
@@ -88,6 +92,7 @@ pub(crate) fn sidecar(
     let binding = of.filter(|of| is_of_component(of, &mut problems)).and_then(|of| {
         let mut known = Known::default();
         known.add_all(Kind::Sandbox, manifest.profiles.keys());
+        known.versions = manifest.versions.clone();
         manifest.fetched.iter().for_each(|of| known.settle(of.kind, &of.uri));
         let policies = manifest.policies.policies().iter();
         known.add_all(Kind::Policy, policies.map(|policy| &policy.name));

@@ -35,6 +35,7 @@ pub(crate) mod shape;
 mod swarm;
 mod telemetry;
 pub(crate) mod tool;
+mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -58,13 +59,14 @@ pub use settings::{
     AgentSettings, AuditSettings, CatalogMode, ChannelPlace, ChannelSettings, HttpSettings,
     LimitSettings, McpServerSettings, OciSettings, PinMode, PostgresUrl, ProfileSettings,
     ProviderSettings, ProxySettings, RegistrySettings, ReleaseSettings, STDIO_PRINCIPAL,
-    SecretSettings, Settings, ToolSettings, WebSettings,
+    SecretSettings, Settings, ToolSettings, WebSettings, is_own_variable,
 };
 pub use swarm::{SwarmAgent, SwarmPlan, Topology};
 pub use telemetry::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};
 pub use tool::{SkillTerms, ToolBinding};
 
 pub(crate) use self::node::Place;
+use self::versions::Versions;
 use crate::catalog::{Refused, ckp_name};
 use crate::descriptor::{AgentTools, Granted};
 use crate::package::VerifyingKey;
@@ -135,6 +137,8 @@ pub struct Manifest {
     pub swarms: Vec<SwarmPlan>,
     /// Who their agents are, and where that stands: somebody has to be each of them.
     pub(crate) members: Vec<(String, node::Place)>,
+    /// The versions of its documents, which addresses may name.
+    pub(crate) versions: Versions,
     /// Where measurements go; nowhere where absent.
     pub telemetry: Option<TelemetryPlan>,
     /// No Claw was among the documents: the host made a minimal one.
@@ -157,6 +161,11 @@ impl Manifest {
         let granted = granted.map(|secret| secret.name.as_str());
         let servers = self.mcp_servers.iter().flat_map(McpServer::secrets);
         granted.chain(servers).chain(self.services.iter().flat_map(Granted::secrets))
+    }
+
+    /// Returns the version of the document of that kind and name, where it has one.
+    pub fn version_of(&self, kind: Kind, name: &str) -> Option<&str> {
+        self.versions.of(kind, name).flatten()
     }
 
     /// Returns the profile of that name.

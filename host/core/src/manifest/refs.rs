@@ -8,8 +8,9 @@ use super::primitive::{Document, a, without_build};
 use super::problem::{DocumentError, INVALID_PARAMS, Problems, choices};
 use super::remote::Wanted;
 use super::shape::{Shape, each, expected, shown};
+use super::versions::{Versions, wrong_version};
 use crate::manifest::PROFILE_NONE;
-use crate::uri::{ClawUri, Kind, ManifestUri, RegistryUri, UriError, is_name};
+use crate::uri::{ClawUri, Kind, LocalUri, ManifestUri, RegistryUri, UriError, is_name};
 
 /// What is wrong with an alias that came over a wire. It is not repeated: that would send it back.
 pub(crate) const SENT_ALIAS: &str = "an address in its short form, which never travels";
@@ -24,6 +25,8 @@ pub(crate) struct Known {
     stores: BTreeSet<String>,
     /// Addresses of registries that lead to something of that kind, or were reported.
     settled: BTreeSet<(Kind, RegistryUri)>,
+    /// Versions of documents, which references may name.
+    pub(crate) versions: Versions,
     /// The documents came over a wire, which carries no aliases.
     pub(crate) wire: bool,
     /// Every tool may exist: without a Claw, all of the host's own tools do.
@@ -47,6 +50,9 @@ impl Known {
         }
         let key = (*kind, name.clone());
         if self.names.entry(*kind).or_default().insert(name.clone()) {
+            if !is_bare(of) {
+                self.versions.add(*kind, of);
+            }
             self.declared.insert(key, (at.clone(), of.nameless));
             return;
         }
@@ -58,8 +64,7 @@ impl Known {
             ),
         };
         let (reason, help) = match of.nameless {
-            // Without a spec it only names a tool that the host has.
-            false if of.is(Kind::Tool) && of.spec.entry("description").is_none() => (
+            false if is_bare(of) => (
                 format!("the tool `{name}` {}", taken.replace("is taken", "is listed twice")),
                 "delete one".to_owned(),
             ),
@@ -88,8 +93,11 @@ impl Known {
     }
 
     fn has(&self, kind: Kind, name: &str) -> bool {
-        (kind == Kind::Tool && self.every_tool)
-            || (kind == Kind::Memory && self.stores.contains(name))
+        (kind == Kind::Tool && self.every_tool) || self.is_listed(kind, name)
+    }
+
+    fn is_listed(&self, kind: Kind, name: &str) -> bool {
+        (kind == Kind::Memory && self.stores.contains(name))
             || self.names.get(&kind).is_some_and(|names| names.contains(name))
     }
 
@@ -115,11 +123,22 @@ impl Known {
                 let help = "refer to it from the manifest, or write a local document";
                 problems.missing(at, reason, help);
             }
-            Ok(Target::Local(name)) => {
+            Ok(Target::Local(uri)) => {
                 let instead = format!("declare it under `{}:` of the Claw", key_of(kind));
-                self.check_name(of, (&name, at), kind, &instead, problems);
+                self.check_name(of, (&uri.name, at), kind, &instead, problems);
+                self.check_version(&uri, at, problems);
             }
             Ok(Target::Registry(_)) => {}
+        }
+    }
+
+    /// Reports a reference to another version than there is. Which there is of a tool that nothing
+    /// lists cannot be told here.
+    fn check_version(&self, uri: &LocalUri, at: &Place, problems: &mut Problems) {
+        let of = self.versions.of(uri.kind, &uri.name);
+        let wrong = wrong_version(uri, of).filter(|_| self.is_listed(uri.kind, &uri.name));
+        if let Some((reason, help)) = wrong {
+            problems.missing(at, reason, help);
         }
     }
 
@@ -174,8 +193,13 @@ impl Known {
     }
 }
 
+/// Says whether a document only names a tool that the host has: it has no spec.
+fn is_bare(of: &Document) -> bool {
+    of.is(Kind::Tool) && of.spec.entry("description").is_none()
+}
+
 enum Target {
-    Local(String),
+    Local(LocalUri),
     Registry(RegistryUri),
 }
 
@@ -184,10 +208,11 @@ fn reference(text: &str, kind: Kind) -> Result<Target, (String, String)> {
     let help = || format!("write {}", expected(&Shape::Ref(kind), ""));
     if !text.contains(':') {
         let wrong = || (format!("`{}` is no name", shown(text)), help());
-        return if is_name(text) { Ok(Target::Local(text.to_owned())) } else { Err(wrong()) };
+        let uri = LocalUri { kind, name: text.to_owned(), version: None };
+        return if is_name(text) { Ok(Target::Local(uri)) } else { Err(wrong()) };
     }
     match ManifestUri::parse(text).map(ManifestUri::canonical) {
-        Ok(ClawUri::Local(uri)) if uri.kind == kind => Ok(Target::Local(uri.name)),
+        Ok(ClawUri::Local(uri)) if uri.kind == kind => Ok(Target::Local(uri)),
         Ok(ClawUri::Local(uri)) => {
             let (is, wanted) = (a(uri.kind), a(kind));
             Err((format!("`{}` is {is}, and {wanted} belongs here", shown(text)), help()))
@@ -239,7 +264,7 @@ pub(crate) fn wrong_address(text: &str, error: &UriError, kind: Kind) -> (String
 /// registry has the name of its address.
 pub(crate) fn local_name(text: &str, kind: Kind) -> Option<String> {
     match reference(text, kind).ok()? {
-        Target::Local(name) => Some(name),
+        Target::Local(uri) => Some(uri.name),
         Target::Registry(uri) => Some(uri.name),
     }
 }

@@ -32,8 +32,10 @@ use super::problem::{DocumentError, INVALID_PARAMS, MANIFEST_INVALID, PRIMITIVE_
 use super::profile::Profile;
 use super::shape::shown;
 use super::tool::ToolBinding;
+use super::versions::Versions;
 use crate::limits::{SESSION_ENTRIES_MAX, SESSION_MANIFEST_BYTES_MAX};
 use crate::policy::{CallFacts, PolicySet, Verdict};
+use crate::uri::Kind;
 
 /// More problems than this help nobody.
 const PROBLEMS_MAX: usize = 100;
@@ -55,6 +57,7 @@ pub struct SessionManifest {
     tools: Option<BTreeMap<String, ToolNarrowing>>,
     /// What holds for every tool where it has no list.
     unnamed: ToolNarrowing,
+    versions: Versions,
 }
 
 /// Why a session's manifest is refused.
@@ -93,7 +96,7 @@ impl SessionManifest {
             node::from_json(&value).map_err(|(reason, help)| one_problem("", reason, help))?;
         let profiles = profiles(&value, base);
         let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
-        let loaded = load_sent(&root, around);
+        let loaded = load_sent(&root, around, lent(base, &profiles));
         let manifest = loaded.map_err(|errors| refused(&value, &errors))?;
         if manifest.supplied_by_host {
             return Err(no_claw());
@@ -106,6 +109,11 @@ impl SessionManifest {
     /// Returns how it narrows a tool; nothing where it leaves it out.
     pub fn tool(&self, ckp_name: &str) -> Option<&ToolNarrowing> {
         self.tools.as_ref().map_or(Some(&self.unnamed), |tools| tools.get(ckp_name))
+    }
+
+    /// Returns the version of its document of that kind and name, where it has one.
+    pub fn version_of(&self, kind: Kind, name: &str) -> Option<&str> {
+        self.versions.of(kind, name).flatten()
     }
 
     /// Decides about a call by the session's own policies, of which `asked` has to allow it too;
@@ -144,6 +152,7 @@ impl SessionManifest {
             unnamed: ToolNarrowing::unnamed(sandbox),
             // Where the paths of the host's own lead was settled when it started.
             sandbox: sandbox.filter(|_| own_sandbox(value).is_some()).cloned(),
+            versions: manifest.versions,
         })
     }
 }
@@ -181,6 +190,16 @@ fn profiles(value: &Value, base: &Manifest) -> BTreeMap<String, Profile> {
     let mut profiles = base.profiles.clone();
     profiles.retain(|name, _| Some(name.as_str()) != own);
     profiles
+}
+
+/// Returns the versions of what a session may name of the base's; `profiles` are those of it.
+fn lent(base: &Manifest, profiles: &BTreeMap<String, Profile>) -> Versions {
+    let mut versions = base.versions.clone();
+    versions.retain(|kind, name| match kind {
+        Kind::Sandbox => profiles.contains_key(name),
+        _ => kind == Kind::Tool,
+    });
+    versions
 }
 
 /// Returns the name of the sandbox that it has written out; one of the host's is a text.

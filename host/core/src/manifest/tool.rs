@@ -24,6 +24,8 @@ use crate::uri::{Kind, RegistryUri};
 pub struct ToolBinding {
     /// The tool's CKP name, for example `read-file`.
     pub name: String,
+    /// `metadata.version` of its document.
+    pub version: Option<String>,
     /// `metadata.labels.category`, which policy rules match; none where the document is of a registry.
     pub category: Option<String>,
     /// For the model; the component's own where absent.
@@ -122,6 +124,7 @@ pub(crate) fn read(of: &Document, default_profile: &str) -> ToolBinding {
     let annotations = object("annotations").as_ref().and_then(Value::as_object).cloned();
     ToolBinding {
         name: of.name.clone(),
+        version: of.version.clone(),
         category: of.category.clone().filter(|_| of.package.is_none()),
         description: of.spec.text(&["description"]).map(str::to_owned),
         input_schema: object("input_schema"),

@@ -52,7 +52,7 @@ pub fn of_reply(reply: &ToolReply, is_enveloped: bool, bytes_max: usize) -> Valu
 /// Returns the envelope that a reply is, all of it within `bytes_max` but for the marks of a cut; nothing
 /// where it is none, or one that is too long without its content.
 fn cut_envelope(reply: &ToolReply, bytes_max: usize) -> Option<Value> {
-    let mut own = reply.structured.clone().or_else(|| shortened(reply))?;
+    let mut own = reply.structured.clone()?;
     let key = ["data", "error"].into_iter().find(|key| own.get(key).is_some())?;
     super::set(&mut own, "ok", (!reply.is_error).into());
     let size = own.to_string().len();
@@ -72,14 +72,6 @@ fn cut_envelope(reply: &ToolReply, bytes_max: usize) -> Option<Value> {
     let said = if is_data { said } else { json!({ "code": "tool_error", "message": said }) };
     super::set(&mut own, key, said);
     Some(marked(own, stated.or(bytes)))
-}
-
-/// Returns the envelope that was too long for a reply, and stands in its text with shorter strings.
-fn shortened(reply: &ToolReply) -> Option<Value> {
-    match reply.content.as_slice() {
-        [Content::Text(text)] => crate::json::parse(text.as_bytes()).ok(),
-        _ => None,
-    }
 }
 
 /// Returns a tool's answer as one value: its structured one, else its text, read as JSON where it is some.

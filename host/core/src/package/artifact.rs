@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::digest::{self, is_digest};
 use crate::json as strict;
+use crate::limits::REGISTRY_REASON_BYTES_MAX;
+use crate::truncate;
 
 /// The media type of a manifest.
 pub const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -54,8 +56,13 @@ pub struct Artifact {
 /// Reads a manifest.
 ///
 /// # Errors
-/// It is none of an artifact of exactly one component; says what it is instead.
+/// It is none of an artifact of exactly one component; says what it is instead, in a sentence or two
+/// however much a registry says of it.
 pub fn read(manifest: &[u8]) -> Result<Layer, String> {
+    layer(manifest).map_err(|why| truncate::text(&why, REGISTRY_REASON_BYTES_MAX).to_owned())
+}
+
+fn layer(manifest: &[u8]) -> Result<Layer, String> {
     let manifest = strict::parse(manifest).map_err(|error| error.to_string())?;
     if manifest.get("manifests").is_some() {
         return Err("it lists artifacts of several platforms; name one by its digest".to_owned());
@@ -66,7 +73,7 @@ pub fn read(manifest: &[u8]) -> Result<Layer, String> {
     };
     let text = |key: &str| layer.get(key).and_then(Value::as_str).unwrap_or_default();
     if text("mediaType") != LAYER_TYPE {
-        return Err(format!("its layer is {:?} and not {LAYER_TYPE}", text("mediaType")));
+        return Err(format!("its layer is not {LAYER_TYPE}, but {:?}", text("mediaType")));
     }
     let digest = text("digest").to_owned();
     let bytes = layer.get("size").and_then(Value::as_u64).filter(|_| is_digest(&digest));
@@ -169,6 +176,7 @@ mod tests {
             (of(json!([])), "0 layers"),
             (of(json!([{}, {}])), "2 layers"),
             (of(json!([{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip"}])), "tar+gzip"),
+            (of(json!([{"mediaType": "x".repeat(900_000)}])), "not application/wasm, but"),
             (of(json!([{"mediaType": "application/wasm", "size": 1}])), "no sha256"),
             (
                 of(json!([{"mediaType": "application/wasm", "digest": "sha512:00", "size": 1}])),
@@ -180,7 +188,7 @@ mod tests {
             ),
         ] {
             let error = read(text.as_bytes()).unwrap_err();
-            assert!(error.contains(says), "{text}: {error}");
+            assert!(error.contains(says) && error.len() <= REGISTRY_REASON_BYTES_MAX, "{error}");
         }
     }
 }

@@ -37,7 +37,9 @@ impl Blocked {
     /// Looks for blocked patterns in `text`, until it `is_over`.
     pub(super) fn search(&self, text: &str, is_over: &dyn Fn() -> bool) -> Result<(), Refusal> {
         match first(&self.patterns, text, is_over)? {
-            Some(found) => Err(Refusal(format!("the blocked pattern `{found}` is found in it"))),
+            Some(found) => {
+                Err(Refusal::new(format!("the blocked pattern `{found}` is found in it")))
+            }
             None => Ok(()),
         }
     }

@@ -73,17 +73,18 @@ shows!(Machine<'_> {});
 
 /// Why a command line does not run, in a sentence for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refusal(String);
+pub enum Refusal {
+    /// There is no program of this name, which nobody has to allow.
+    #[error("there is no program `{0}`")]
+    NoProgram(String),
+    /// A rule is against it.
+    #[error("{0}")]
+    Rule(String),
+}
 
 impl Refusal {
     fn new(reason: impl Into<String>) -> Self {
-        Self(reason.into())
-    }
-
-    /// The program `name` is not installed.
-    pub fn no_program(name: &str) -> Self {
-        Self(format!("there is no program `{name}`"))
+        Self::Rule(reason.into())
     }
 }
 
@@ -211,11 +212,11 @@ impl ShellPolicy {
 
     fn not_listed(&self, name: &str) -> Refusal {
         if self.is_full {
-            return Refusal::no_program(name);
+            return Refusal::NoProgram(name.to_owned());
         }
         let mut known: Vec<&str> = programs::names().collect();
         known.extend(self.programs.iter().map(String::as_str));
-        Refusal(format!("`{name}` is no program of the list: cd, {}", known.join(", ")))
+        Refusal::new(format!("`{name}` is no program of the list: cd, {}", known.join(", ")))
     }
 }
 
@@ -225,10 +226,12 @@ impl ShellPolicy {
 /// The name is none, the value cannot be one, or it may change which code runs.
 pub fn check_variable(name: &str, value: &str) -> Result<(), Refusal> {
     if !is_variable_name(name) || value.contains('\0') {
-        return Err(Refusal(format!("no environment can hold `{name}` with this value")));
+        return Err(Refusal::new(format!("no environment can hold `{name}` with this value")));
     }
     if variables::changes_code(name) {
-        return Err(Refusal(format!("`{name}` may change which code runs, so no caller sets it")));
+        return Err(Refusal::new(format!(
+            "`{name}` may change which code runs, so no caller sets it"
+        )));
     }
     Ok(())
 }
@@ -298,7 +301,9 @@ fn check_inside(path: &str, mounts: &[&Path]) -> Result<(), Refusal> {
     let inside = path.is_relative() || mounts.iter().any(|mount| path.starts_with(mount));
     match is_plain && inside && !path.as_os_str().is_empty() {
         true => Ok(()),
-        false => Err(Refusal(format!("`{}` is outside the granted directories", path.display()))),
+        false => {
+            Err(Refusal::new(format!("`{}` is outside the granted directories", path.display())))
+        }
     }
 }
 
@@ -306,13 +311,13 @@ fn check_arguments(name: &str, arguments: &[Word], refused: &[&str]) -> Result<(
     for argument in arguments {
         let text = argument.text();
         if let Some(refused) = refused.iter().find(|refused| programs::is_option(&text, refused)) {
-            return Err(Refusal(format!(
+            return Err(Refusal::new(format!(
                 "`{refused}` makes `{name}` start other programs, and `{text}` may be read as it: write an option's value as a word of its own"
             )));
         }
         // A file may be called like an option.
         if argument.is_pattern() && text.starts_with(['*', '?', '[', '-']) {
-            return Err(Refusal(format!(
+            return Err(Refusal::new(format!(
                 "`{text}` could become an option of `{name}`: write `./{text}`"
             )));
         }

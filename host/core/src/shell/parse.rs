@@ -131,7 +131,7 @@ pub(super) fn parse(line: &str) -> Result<Vec<Simple>, Refusal> {
         commands.push(current.finish()?);
     }
     if commands.len() > SHELL_COMMANDS_MAX {
-        return Err(Refusal(format!("it has more than {SHELL_COMMANDS_MAX} commands")));
+        return Err(Refusal::new(format!("it has more than {SHELL_COMMANDS_MAX} commands")));
     }
     Ok(commands)
 }

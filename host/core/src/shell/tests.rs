@@ -369,7 +369,8 @@ fn a_program_with_arguments_is_held_to_the_same_list() {
     }
     let full = ShellPolicy::new(&Shell::Full, &ShellRules::default()).unwrap();
     assert_eq!(full.argv(&texts(&["bash", "-c"]), MACHINE).unwrap(), ["/usr/bin/bash", "-c"]);
-    assert!(full.argv(&texts(&["./x"]), MACHINE).is_err());
+    let absent = full.argv(&texts(&["./x"]), MACHINE);
+    assert_eq!(absent, Err(Refusal::NoProgram("./x".to_owned())));
 }
 
 #[test]

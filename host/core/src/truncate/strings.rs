@@ -3,17 +3,17 @@
 
 use serde_json::Value;
 
-use super::prefix;
+use super::{escaped_char_len, prefix};
 use crate::json;
 
 /// What a cut string ends with takes at most this much, its number included.
-const NOTE_BYTES: usize = 48;
+const NOTE_BYTES: usize = 96;
 /// Below this a string says nothing; the value is then cut as text.
-const STRING_BYTES_MIN: usize = 128;
+const STRING_BYTES_MIN: usize = 256;
 
-/// Cuts the longest strings of `value`, which takes `bytes` inside a JSON string, to one length, so
-/// that it takes at most `bytes_max`; or leaves it and says no, where other things than strings are
-/// too long.
+/// Cuts the longest strings of `value`, which takes `bytes` as JSON and inside a JSON string
+/// together, to one length, so that it takes at most `bytes_max`; or leaves it and says no, where
+/// other things than strings are too long.
 pub(super) fn shorten(value: &mut Value, bytes: usize, bytes_max: usize) -> bool {
     if bytes <= bytes_max {
         return true;
@@ -55,19 +55,24 @@ pub(crate) fn level(mut costs: Vec<usize>, bytes_max: usize) -> usize {
     left
 }
 
-/// What a string takes as JSON within JSON, without its quotes.
+/// What a string takes as JSON and as JSON within JSON, without its quotes.
 fn cost(text: &str) -> usize {
     text.chars().map(char_cost).sum()
 }
 
-/// An escape's backslash and quote are escaped once more.
-pub(super) fn char_cost(c: char) -> usize {
-    match c {
-        '"' | '\\' => 4,
-        '\n' | '\r' | '\t' => 3,
-        '\u{0}'..='\u{1f}' => 7,
-        _ => c.len_utf8(),
-    }
+/// What a character takes as JSON and as JSON within JSON.
+fn char_cost(c: char) -> usize {
+    escaped_char_len(c) + twice_escaped_char_len(c)
+}
+
+/// Within JSON, an escape's backslash and quote are escaped once more.
+pub(super) fn twice_escaped_char_len(c: char) -> usize {
+    let escaped_again = match c {
+        '"' | '\\' => 2,
+        '\u{0}'..='\u{1f}' => 1,
+        _ => 0,
+    };
+    escaped_char_len(c) + escaped_again
 }
 
 #[cfg(test)]
@@ -77,10 +82,15 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    /// What JSON takes as itself and within JSON.
+    fn bytes(json: &str) -> usize {
+        json.len() + escaped_len(json)
+    }
+
     fn shortened(value: &Value, bytes_max: usize) -> Option<String> {
         let mut value = value.clone();
-        let bytes = escaped_len(&value.to_string());
-        shorten(&mut value, bytes, bytes_max).then(|| value.to_string())
+        let all = bytes(&value.to_string());
+        shorten(&mut value, all, bytes_max).then(|| value.to_string())
     }
 
     #[test]
@@ -92,7 +102,7 @@ mod tests {
         assert_eq!((&cut["exit_code"], &cut["stderr"]), (&value["exit_code"], &value["stderr"]));
         let stdout = cut["stdout"].as_str().unwrap();
         assert!(stdout.ends_with("a [cut: 9000 bytes in all]"), "{stdout}");
-        assert!(escaped_len(&text) > 1_900, "the room is used: {}", escaped_len(&text));
+        assert!(bytes(&text) > 1_900, "the room is used: {}", bytes(&text));
     }
 
     #[test]
@@ -108,7 +118,7 @@ mod tests {
             max in 300usize..3_000,
         ) {
             if let Some(text) = shortened(&json!(strings), max) {
-                prop_assert!(escaped_len(&text) <= max, "{} > {max}", escaped_len(&text));
+                prop_assert!(bytes(&text) <= max, "{} > {max}", bytes(&text));
                 prop_assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap().len(), strings.len());
             }
         }

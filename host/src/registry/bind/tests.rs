@@ -50,7 +50,14 @@ fn sources(engine: &Arc<Engine>, manifest: &Arc<Manifest>) -> Sources {
 
 fn file(status: Status) -> DropIn {
     let print = drop_in::Fingerprint::default();
-    DropIn { name: "mine.wasm".to_owned(), seen: 1, print, status, load: None }
+    DropIn { name: "mine.wasm".to_owned(), print, status, load: None }
+}
+
+/// The file of that name that offers this.
+fn ready(name: &str, offer: &Offer, sidecars: Vec<ToolBinding>) -> DropIn {
+    let origin = Origin::DropIn { file: name.to_owned() };
+    let offer = Offer { origin, ..offer.clone() };
+    DropIn { name: name.to_owned(), ..file(Status::Ready { offer, sidecars }) }
 }
 
 fn serves(snapshot: &Snapshot) -> Option<bool> {
@@ -103,6 +110,68 @@ async fn a_built_in_name_is_reserved_in_either_form_and_as_it_is_written() {
     }
     for name in ["web_fetch", "web-fetch", "Read-File", "other"] {
         assert!(!binder.is_built_in(name), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn of_files_with_the_same_tool_none_serves_it_and_one_that_fails_keeps_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = Arc::new(default_manifest(folder.path()));
+    let engine = Arc::new(Engine::new(1, None).unwrap());
+    let (_, offer) = offers(&engine).await;
+    let started = || {
+        let replaceable = BTreeSet::from(["read_file".to_owned()]);
+        let sources = Sources { replaceable, ..sources(&engine, &manifest) };
+        Binder::new(sources, Vec::new(), Vec::new())
+    };
+    let whole = |name| ready(name, &offer, Vec::new());
+    let (mine, other) = (whole("mine.wasm"), whole("a.wasm"));
+    let failed = file(Status::Failed(LoadError::Passing("half of it".to_owned())));
+    let none = BTreeSet::new();
+    let both = started().snapshot(&[&other, &mine], &none);
+    assert_eq!(serves(&both), None);
+    for (of, beside) in [("mine.wasm", "`a.wasm`"), ("a.wasm", "`mine.wasm`")] {
+        let source = format!("the file `{of}`");
+        let is_said = |one: &Refused| one.source == source && one.reason.contains(beside);
+        assert!(both.catalog.refused.iter().any(is_said), "{:?}", both.catalog.refused);
+    }
+    let mut binder = started();
+    assert_eq!(serves(&binder.snapshot(&[&mine], &none)), Some(true));
+    let shelf = Shelf::default();
+    for _ in 0..2 {
+        shelf.publish(binder.snapshot(&[&other, &failed], &none));
+        assert_eq!(serves(&shelf.current.load()), None);
+    }
+    // A reload knows it still.
+    let mut binder = started();
+    binder.follow(&shelf.successor());
+    assert_eq!(serves(&binder.snapshot(&[&other, &failed], &none)), None);
+    assert_eq!(serves(&binder.snapshot(&[&other], &none)), Some(true));
+}
+
+#[tokio::test]
+async fn what_was_pulled_is_what_the_manifest_binds_under_its_own_name_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = Arc::new(default_manifest(folder.path()));
+    let engine = Arc::new(Engine::new(1, None).unwrap());
+    let (_, offer) = offers(&engine).await;
+    let (dropped, pulled) = (offer.clone(), Offer { is_pulled: true, ..offer });
+    let own = find(&manifest, "read_file").unwrap().clone();
+    for (name, offer, sidecars, served) in [
+        ("mine.wasm", &dropped, vec![], Some(true)),
+        ("mine.wasm", &pulled, vec![], None),
+        ("mine.wasm", &pulled, vec![own], Some(true)),
+        ("read-file.wasm", &pulled, vec![], Some(true)),
+        ("read_file.wat", &pulled, vec![], Some(true)),
+    ] {
+        let replaceable = BTreeSet::from(["read_file".to_owned()]);
+        let sources = Sources { replaceable, ..sources(&engine, &manifest) };
+        let mut binder = Binder::new(sources, Vec::new(), Vec::new());
+        let snapshot = binder.snapshot(&[&ready(name, offer, sidecars)], &BTreeSet::new());
+        assert_eq!(serves(&snapshot), served, "{name}: {:?}", snapshot.catalog.refused);
+        let refused = snapshot.catalog.refused_as("read_file");
+        let is_said = refused.is_some_and(|one| one.reason.contains("--name read-file"));
+        assert_eq!(is_said, served.is_none(), "{name}: {refused:?}");
     }
 }
 

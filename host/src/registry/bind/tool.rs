@@ -53,6 +53,7 @@ impl Binder {
             definition: described(offered, hints, binding),
             hints,
             ckp_name: ckp_name.clone(),
+            version: binding.into_iter().chain(beside).find_map(|of| of.version.clone()),
             digest: code.digest().into_owned(),
             origin: (*origin).clone(),
             asks: builtin::always_asks(origin)

@@ -264,7 +264,7 @@ impl Load {
         });
         let offered = Offered::new(&code.definition, self.engine.schemas())?;
         let tools = vec![Offered { beside: document.transpose()?, governed, ..offered }];
-        Ok(Offer { origin: Origin::Release, loaded, tools, signed_by })
+        Ok(Offer { origin: Origin::Release, loaded, tools, signed_by, is_pulled: false })
     }
 }
 

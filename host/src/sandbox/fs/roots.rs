@@ -88,8 +88,9 @@ impl Roots {
     /// Opens the directories of `mounts`, with `denied_paths` closed inside them.
     ///
     /// A mount that may be created, written, and has no closed path beside it is opened, and
-    /// made if need be, when a call first asks for it; all others now. Nested mounts each
-    /// keep their handle, and the stricter access holds on every route.
+    /// made if need be, when a call first asks for it, and so is one that is not there, for reading
+    /// and alone; all others now. Nested mounts each keep their handle, and the stricter access
+    /// holds on every route.
     ///
     /// # Errors
     /// Names the first path that cannot be used. Nothing is granted then.
@@ -115,8 +116,14 @@ impl Roots {
         let mut opened = Vec::new();
         for mount in mounts {
             require_plain(&mount.host)?;
-            let lazy = mount.create && mount.access == Access::ReadWrite && denied_paths.is_empty();
-            let dir = if lazy { None } else { Some(open_ambient(mount)?) };
+            let may_wait = mount.create && denied_paths.is_empty();
+            let waits = may_wait
+                && match mount.access {
+                    Access::ReadWrite => true,
+                    // Beside another mount it has to be known now, for the routes through that.
+                    Access::ReadOnly => mounts.len() == 1 && is_absent(&mount.host),
+                };
+            let dir = if waits { None } else { Some(open_ambient(mount)?) };
             if let Some(dir) = &dir {
                 rules.add_mount(dir, mount.access).map_err(open_error(&mount.host))?;
             }
@@ -248,6 +255,11 @@ fn open_ambient(mount: &Mount) -> Result<Dir, RootError> {
         return Err(RootError::Whole(path.clone()));
     }
     Ok(dir)
+}
+
+/// Says whether nothing is at `path`, or a link to nothing.
+fn is_absent(path: &Path) -> bool {
+    matches!(path.try_exists(), Ok(false))
 }
 
 /// Says whether `dir` is the root of the file system, by whatever path.

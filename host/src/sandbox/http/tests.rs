@@ -118,6 +118,31 @@ async fn a_name_that_does_not_exist_is_no_violation() {
 }
 
 #[tokio::test]
+async fn an_exchange_that_breaks_off_is_noted_until_the_next_one_begins() {
+    let whole = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+    let whole = server(whole).await.port();
+    let broken = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno number\r\n";
+    let broken = server(broken).await.port();
+    let mut rules = rules(&["here.test", "gone.test"], whole);
+    rules.ports.push(broken);
+    let mut ctx = ctx(Some(rules));
+    for (host, port, breaks) in [
+        ("here.test", whole, false),
+        ("gone.test", whole, true),
+        ("here.test", whole, false),
+        ("here.test", broken, true),
+        ("else.test", whole, false),
+    ] {
+        let answer = send(&mut ctx, get(&format!("http://{host}:{port}/"))).await;
+        let read = match answer {
+            Ok(answer) => answer.into_body().collect().await.map(drop),
+            Err(error) => Err(error),
+        };
+        assert_eq!((read.is_err(), ctx.broke_off()), (breaks || host == "else.test", breaks));
+    }
+}
+
+#[tokio::test]
 async fn n24_a_call_sends_a_bounded_number_of_requests_and_its_record_stays_bounded() {
     let mut ctx = ctx(Some(rules(&["gone.test"], 80)));
     for _ in 0..EGRESS_REQUESTS_MAX {

@@ -172,6 +172,37 @@ async fn parameters_of_a_call_are_looked_at_one_by_one() {
     }
 }
 
+#[tokio::test]
+async fn a_call_names_the_versions_of_the_host_s_documents_and_the_session_s() {
+    let mut client = Client::connect();
+    client.ask(with("/manifest/metadata/version", json!("1.2.0"))).await;
+    client.say(json!({"jsonrpc": "2.0", "method": "claw.initialized"})).await;
+    let asked = |key: &str, uri: &str| {
+        let mut request = call("echo", 1);
+        request["params"]["context"][key] = json!(uri);
+        request
+    };
+    for (key, uri) in [
+        ("identity", "claw://local/identity/visitor@1.2.0"),
+        ("policy", "claw://local/policy/all@1.0.0"),
+    ] {
+        assert!(client.ask(asked(key, uri)).await["result"].is_object(), "{uri}");
+    }
+    for (key, uri) in [
+        ("identity", "claw://local/identity/visitor@1.0.0"),
+        ("policy", "claw://local/policy/all@1.2.0"),
+        ("sandbox", "claw://local/sandbox/none@1.0.0"),
+    ] {
+        let answer = client.ask(asked(key, uri)).await;
+        let param = format!("context.{key}");
+        assert_eq!(
+            (code(&answer), &answer["error"]["data"]["param"]),
+            (json!(-32602), &json!(param))
+        );
+        assert!(answer.to_string().contains("is not here in version"), "{answer}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_waits_for_what_runs_and_ends_what_is_left() {
     let mut client = begun().await;

@@ -25,9 +25,9 @@ struct Asked {
     name: String,
     arguments: Value,
     request_id: String,
-    identity: String,
-    sandbox: Option<String>,
-    policy: Option<String>,
+    identity: LocalUri,
+    sandbox: Option<LocalUri>,
+    policy: Option<LocalUri>,
 }
 
 impl Asked {
@@ -53,22 +53,33 @@ impl Asked {
     fn check(&self, base: &Manifest, agreed: &Agreed) -> Result<(), Fault> {
         let wrong = |key: &str, reason: &str| Err(Fault::param(&format!("context.{key}"), reason));
         let own = agreed.manifest.identity.as_str();
-        if self.identity != base.identity && self.identity != own {
+        if self.identity.name != base.identity && self.identity.name != own {
             return wrong("identity", "is neither the host's identity nor the session's");
         }
         let session = agreed.manifest.sandbox.as_ref();
         let known = |name: &str| {
             base.profile(name).is_some() || session.is_some_and(|own| own.name == name)
         };
-        if self.sandbox.as_deref().is_some_and(|name| !known(name)) {
+        if self.sandbox.as_ref().is_some_and(|uri| !known(&uri.name)) {
             return wrong("sandbox", "is no sandbox of this host or of the session");
         }
         let session = agreed.manifest.policies.as_ref();
         let known = |name: &str| {
             base.policies.contains(name) || session.is_some_and(|session| session.contains(name))
         };
-        if self.policy.as_deref().is_some_and(|name| !known(name)) {
+        if self.policy.as_ref().is_some_and(|uri| !known(&uri.name)) {
             return wrong("policy", "is no policy of this host or of the session");
+        }
+        self.check_versions(base, agreed)
+    }
+
+    /// Says what it names in a version that neither the host nor the session has.
+    fn check_versions(&self, base: &Manifest, agreed: &Agreed) -> Result<(), Fault> {
+        for uri in self.sandbox.iter().chain(&self.policy).chain([&self.identity]) {
+            let own = agreed.manifest.version_of(uri.kind, &uri.name);
+            if let Some(reason) = other_version(uri, [base.version_of(uri.kind, &uri.name), own]) {
+                return Err(Fault::param(&format!("context.{}", uri.kind.segment()), reason));
+            }
         }
         Ok(())
     }
@@ -79,8 +90,8 @@ impl Asked {
         let progress = agreed.progress.then(sink);
         let context = CallContext {
             request_id: Some(self.request_id.to_ascii_lowercase()),
-            sandbox: self.sandbox,
-            policy: self.policy,
+            sandbox: self.sandbox.map(|uri| uri.name),
+            policy: self.policy.map(|uri| uri.name),
             session: Some(Arc::clone(&agreed.manifest)),
             trace: session.trace(),
             ..CallContext::default()
@@ -90,22 +101,31 @@ impl Asked {
     }
 }
 
-/// Returns the name that `text` is, or that is in it: a name, or a canonical address of that kind.
+/// Returns what `text` names: it is a name, or a canonical address of that kind.
 pub(super) fn named(
     params: Params<'_>,
     key: &str,
     kind: Kind,
     text: &str,
-) -> Result<String, Fault> {
+) -> Result<LocalUri, Fault> {
     if !text.contains("://") {
-        return Ok(text.to_owned());
+        return Ok(LocalUri { kind, name: text.to_owned(), version: None });
     }
     match ClawUri::parse(text) {
-        Ok(ClawUri::Local(LocalUri { kind: is, name, version: None })) if is == kind => Ok(name),
+        Ok(ClawUri::Local(uri)) if uri.kind == kind => Ok(uri),
         Ok(_) => Err(params
             .fault(key, format!("has to be a name or claw://local/{}/<name>", kind.segment()))),
         Err(error) => Err(params.fault(key, format!("is refused: {error}"))),
     }
+}
+
+/// Says what is wrong where an address names a version that is none of these.
+pub(super) fn other_version<const N: usize>(
+    uri: &LocalUri,
+    there: [Option<&str>; N],
+) -> Option<String> {
+    let wanted = uri.version.as_deref().filter(|wanted| !there.contains(&Some(*wanted)))?;
+    Some(format!("is not here in version {wanted}"))
 }
 
 impl<C: Calls> Session<C> {

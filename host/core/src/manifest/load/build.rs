@@ -85,6 +85,7 @@ impl Loader<'_> {
             memory: memory::plan(&self.primitives, self.around.directory),
             swarms: self.of_kind(Kind::Swarm).map(swarm::read).collect(),
             members: self.of_kind(Kind::Swarm).flat_map(swarm::members).collect(),
+            versions: self.known.versions.clone(),
             telemetry: self
                 .of_kind(Kind::Telemetry)
                 .next()

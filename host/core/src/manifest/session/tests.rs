@@ -332,6 +332,38 @@ fn tools_and_a_sandbox_of_the_host_may_be_named_by_their_addresses() {
 }
 
 #[test]
+fn what_is_of_the_host_is_named_in_the_version_that_it_has() {
+    let mut host = complete();
+    host["spec"]["sandbox"] =
+        json!({"metadata": {"name": "sb", "version": "1.2.0"}, "inline": {"level": "wasm"}});
+    let tool = json!({"name": "t", "description": "d", "input_schema": {}});
+    host["spec"]["tools"] = json!([{"metadata": {"version": "2.0.0"}, "inline": tool}]);
+    let host = loaded(&host);
+    let read = |sandbox: &str, tool: &str| {
+        let mut sent = with("/spec/sandbox", json!(format!("claw://local/sandbox/{sandbox}")));
+        sent["spec"]["tools"] = json!([format!("claw://local/tool/{tool}")]);
+        SessionManifest::read(&sent, "0.3.0", &host)
+    };
+    let session = read("sb@1.2.0", "t@2.0.0").unwrap();
+    assert_eq!(session.version_of(Kind::Tool, "t"), Some("2.0.0"));
+    for (sandbox, tool, at) in [
+        ("sb@7.7.7", "t", "/spec/sandbox"),
+        ("sb", "t@7.7.7", "/spec/tools/0"),
+        ("sb", "read-file@1.0.0", "/spec/tools/0"),
+    ] {
+        let refused = read(sandbox, tool).unwrap_err();
+        let first = refused.problems.first().unwrap();
+        assert_eq!((refused.code, first.at.as_str()), (PRIMITIVE_NOT_FOUND, at), "{refused:?}");
+    }
+    // A sandbox that the session brings has its own, and none of the host's of that name.
+    let mut own =
+        with("/spec/sandbox", json!({"metadata": {"name": "sb"}, "inline": {"level": "wasm"}}));
+    own["spec"]["tools"] = json!([{"name": "t", "sandbox": "claw://local/sandbox/sb@1.2.0"}]);
+    let refused = SessionManifest::read(&own, "0.3.0", &host).unwrap_err();
+    assert_eq!(refused.problems[0].at, "/spec/tools/0/sandbox", "{refused:?}");
+}
+
+#[test]
 fn an_unnamed_sandbox_of_the_host_can_be_named_by_its_address() {
     let mut base = complete();
     base["spec"]["sandbox"] = json!({"inline": {"level": "wasm"}});

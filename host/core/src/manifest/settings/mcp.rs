@@ -7,7 +7,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use self::line::is_mcp_variable;
+pub(super) use self::line::{MCP_PREFIXES, is_mcp_variable};
 use super::reader::Reader;
 use super::{Manifest, Place, Problems, choices, shown};
 use crate::egress::check_request;

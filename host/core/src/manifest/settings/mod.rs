@@ -42,6 +42,7 @@ pub use self::registries::RegistrySettings;
 pub use self::releases::{PostgresUrl, ReleaseSettings};
 pub use self::secrets::SecretSettings;
 use self::services::ServiceSettings;
+pub use self::variables::is_own_variable;
 pub use self::web::WebSettings;
 use super::node::Place;
 use super::problem::{DocumentError, Problems, choices};

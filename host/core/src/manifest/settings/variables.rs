@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::mcp::is_mcp_variable;
+use super::mcp::{MCP_PREFIXES, is_mcp_variable};
 use super::reader::Reader;
 use super::shapes::{FILE, FILE_VERSION};
 use crate::manifest::node::{self, Entry, Node, Place, Value};
@@ -31,6 +31,14 @@ const CLUSTER_PREFIXES: [&str; 2] = ["CLAWHOST_PORT", "CLAWHOST_SERVICE_"];
 /// A key that has a variable, with dots, and what belongs there.
 type Key = (String, &'static Shape);
 
+/// Says whether a variable of this name may be one of this host's: all that [`super::Settings::read`]
+/// looks at begins like it.
+pub fn is_own_variable(name: &[u8]) -> bool {
+    let aliases = ALIASES.into_iter().map(|(alias, _)| alias);
+    let mut prefixes = aliases.chain(MCP_PREFIXES).chain([PREFIX]);
+    prefixes.any(|prefix| name.starts_with(prefix.as_bytes()))
+}
+
 /// Returns every key that has a variable: each value, and what holds others by name or in a list.
 fn keys() -> Vec<Key> {
     let mut keys = Vec::new();
@@ -50,19 +58,20 @@ impl Reader {
         let aliased =
             |(alias, own): (&str, &str)| Some([own, variable.strip_prefix(alias)?].concat());
         let own = ALIASES.into_iter().find_map(aliased);
-        let variable = own.as_deref().unwrap_or(variable);
-        if !variable.starts_with(PREFIX) || value.is_empty() || is_mcp_variable(variable) {
+        let own = own.as_deref().unwrap_or(variable);
+        if !own.starts_with(PREFIX) || value.is_empty() || is_mcp_variable(own) {
             return;
         }
+        // Problems name the variable that was set, whatever else it stands for.
         let at = start(variable);
         let keys = keys();
-        match keys.iter().find(|(key, _)| name(key) == variable) {
+        match keys.iter().find(|(key, _)| name(key) == own) {
             Some(key) => self.known_variable(key, value, &at),
-            None if is_somebody_elses(variable) => {}
+            None if is_somebody_elses(own) => {}
             None => {
                 let known: Vec<String> = keys.iter().map(|(key, _)| name(key)).collect();
-                let unset = "unset it: every variable that starts with CLAWHOST_ has to be known";
-                let help = nearest(variable, known.iter().map(String::as_str))
+                let unset = "unset it: every variable that starts like it has to be known";
+                let help = nearest(own, known.iter().map(String::as_str))
                     .map_or_else(|| unset.to_owned(), |near| format!("did you mean `{near}`?"));
                 let reason = format!("the variable `{}` is unknown", shown(variable));
                 self.refuse(&at, reason, help);

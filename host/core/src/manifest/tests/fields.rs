@@ -120,6 +120,58 @@ fn the_schema_of_arguments_is_for_an_object() {
     }
 }
 
+/// Documents that refer to each other, by these names of a Sandbox, a Policy and a Tool.
+fn referring(sandbox: &str, policy: &str, tool: &str) -> String {
+    claw(&format!(
+        r#"  sandbox: {{ metadata: {{ name: sb, version: 1.2.0 }}, inline: {{ level: wasm }} }}
+  policies: [ {{ inline: {{ name: p, rules: [ {{ id: r, action: allow, scope: all }} ] }} }} ]
+  tools:
+    - claw://local/tool/read-file
+    - inline:
+        name: t
+        description: d
+        input_schema: {{}}
+        sandbox_ref: claw://local/sandbox/{sandbox}
+        policy_ref: claw://local/policy/{policy}
+  skills:
+    - inline: {{ description: d, instruction: i, tools_required: [ "claw://local/tool/{tool}" ] }}
+"#
+    ))
+}
+
+#[test]
+fn a_reference_names_the_version_that_is_there() {
+    // Entries without a version of their own have the Claw's.
+    let manifest = loaded(&referring("sb@1.2.0", "p@1.0.0", "t@1.0.0"));
+    assert_eq!(manifest.tools[1].version.as_deref(), Some("1.0.0"));
+    assert_eq!(manifest.version_of(Kind::Sandbox, "sb"), Some("1.2.0"));
+    assert_eq!(manifest.version_of(Kind::Tool, "read-file"), None);
+    for (sandbox, policy, tool, reason) in [
+        ("sb@7.7.7", "p", "t", "the Sandbox `sb` has version 1.2.0, not 7.7.7"),
+        ("sb", "p@9.9.9", "t", "the Policy `p` has version 1.0.0, not 9.9.9"),
+        ("sb", "p", "t@5.5.5", "the Tool `t` has version 1.0.0, not 5.5.5"),
+        ("sb", "p", "read-file@1.0.0", "says that the Tool `read-file` is version 1.0.0"),
+        ("none@1.0.0", "p", "t", "says that the Sandbox `none` is version 1.0.0"),
+        ("sb", "gone@1.0.0", "t", "there is no Policy `gone`"),
+    ] {
+        let refused = problems(load_text(&referring(sandbox, policy, tool)));
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert!(refused[0].contains(reason), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_document_beside_a_component_names_the_version_that_is_there() {
+    let manifest = loaded(&referring("sb", "p", "t"));
+    let read = |version: &str| {
+        let own = format!("  sandbox_ref: claw://local/sandbox/sb@{version}\n");
+        manifest.read_sidecar(Path::new("beside.yaml"), (tool("beside") + &own).as_bytes())
+    };
+    assert_eq!(read("1.2.0").unwrap().sandbox, "sb");
+    let refused = read("7.7.7").unwrap_err();
+    assert_eq!((refused.len(), refused[0].code), (1, PRIMITIVE_NOT_FOUND));
+}
+
 #[test]
 fn what_nearly_is_a_version_is_mended() {
     for (wrong, right) in

@@ -232,12 +232,17 @@ fn a_mount_that_may_be_created_is_made_when_it_is_first_asked_for() {
     let place = Place::new();
     let host = place.path("work/space");
     let of = |access| Mount { host: host.clone(), guest: "/".to_owned(), access, create: true };
-    let roots = Roots::open(&[of(Access::ReadWrite)], &[]).unwrap();
-    assert!(!host.exists());
-    assert_eq!(roots.folders().unwrap().len(), 1);
-    assert!(host.is_dir());
-    std::fs::remove_dir(&host).unwrap();
-    Roots::open(&[of(Access::ReadOnly)], &[]).unwrap();
+    for access in [Access::ReadWrite, Access::ReadOnly] {
+        let roots = Roots::open(&[of(access)], &[]).unwrap();
+        assert!(!host.exists());
+        let folders = roots.folders().unwrap();
+        assert_eq!(folders.iter().map(|(folder, _)| folder.access).collect::<Vec<_>>(), [access]);
+        assert!(host.is_dir());
+        std::fs::remove_dir(&host).unwrap();
+    }
+    // Through the one around it, it is for reading only as well.
+    let around = mount(&place.temp, "root", Access::ReadWrite);
+    Roots::open(&[around, of(Access::ReadOnly)], &[]).unwrap();
     assert!(host.is_dir());
 }
 

@@ -13,6 +13,9 @@ use crate::grants::is_variable_name;
 use crate::manifest::node::{Entry, Value};
 use crate::manifest::{McpEndpoint, McpReach, McpServer, McpValue};
 
+/// What these variables begin with.
+pub(in super::super) const MCP_PREFIXES: [&str; 2] = ["CLAWHOST_MCP_", "CRUVERO_MCP_"];
+
 impl Reader {
     /// Adds the servers that variables say in one line.
     pub(in super::super) fn add_servers(&mut self, variables: &[(String, String)]) {
@@ -98,8 +101,7 @@ enum Form<'a> {
 }
 
 fn form(variable: &str) -> Option<Form<'_>> {
-    let prefixes = ["CLAWHOST_MCP_", "CRUVERO_MCP_"];
-    let rest = prefixes.iter().find_map(|prefix| variable.strip_prefix(prefix))?;
+    let rest = MCP_PREFIXES.iter().find_map(|prefix| variable.strip_prefix(prefix))?;
     match rest {
         "SERVERS" => Some(Form::Servers),
         _ => rest

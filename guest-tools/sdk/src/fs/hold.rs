@@ -1,0 +1,169 @@
+//! Files that one call alone changes, from reading them to replacing them.
+//!
+//! WASI has no locks. Whoever holds a file has made an empty one beside it, `.name.lock-0`, and
+//! removes it at the end. A call that is killed leaves its own behind: one that is older than
+//! anybody holds a file is removed by who comes upon it. What does not ask to hold a file is not
+//! kept from it: [`write`](super::write), another program.
+
+use std::time::Duration;
+
+use super::place::Place;
+use crate::bindings::wasi::clocks::{monotonic_clock, wall_clock};
+use crate::bindings::wasi::filesystem::types::{
+    Descriptor, DescriptorFlags, ErrorCode, OpenFlags, PathFlags,
+};
+use crate::error::ToolError;
+
+/// How long a file is held: who has taken longer changes nothing any more.
+const HELD_MAX: Duration = Duration::from_secs(10);
+/// The age from which nobody holds a file: far above that, as the last change may be slow.
+const LEFT_AFTER: Duration = Duration::from_secs(30);
+/// How long to wait for each file: less than most calls have, so that they say what they wait for.
+const WAIT_MAX: Duration = Duration::from_secs(20);
+/// The first pause between two looks; each is twice as long as the one before, up to the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(32);
+
+/// Files that no other call holds as long as this is there.
+#[derive(Debug)]
+pub struct Held<'a> {
+    locks: Vec<Lock<'a>>,
+    /// When the first of them was taken, since the Unix epoch.
+    since: Duration,
+}
+
+#[derive(Debug)]
+struct Lock<'a> {
+    place: Place<'a>,
+    name: String,
+}
+
+/// Waits until nobody else holds any of the files at `paths`, and holds them. One in a folder that
+/// is not there yet is not held: nobody can have read it.
+///
+/// # Errors
+/// `invalid-path`, `permission-denied`, or `execution-failed` where somebody holds one for too long.
+pub fn hold<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Held<'a>, ToolError> {
+    let places = paths.into_iter().map(Place::find);
+    let mut places = places.collect::<Result<Vec<_>, _>>()?;
+    // All in one order, so that no two calls wait for each other.
+    places.sort_by_key(|place| place.below.text());
+    let mut held = Held { locks: Vec::new(), since: now() };
+    places.into_iter().try_for_each(|place| held.take(place))?;
+    Ok(held)
+}
+
+impl<'a> Held<'a> {
+    /// Fails where it took so long that others may hold the files by now.
+    pub(super) fn require_time(&self) -> Result<(), ToolError> {
+        if self.age() <= HELD_MAX {
+            return Ok(());
+        }
+        Err(ToolError::failed("the change took too long, and was not made; try again"))
+    }
+
+    fn age(&self) -> Duration {
+        now().abs_diff(self.since)
+    }
+
+    fn take(&mut self, place: Place<'a>) -> Result<(), ToolError> {
+        let names = [place.below.beside("lock-0"), place.below.beside("lock-1")];
+        let [Some(name), Some(cleaning)] = names else {
+            return Err(place.error(ErrorCode::IsDirectory));
+        };
+        let (mut waited, mut pause) = (Duration::ZERO, PAUSE_MIN);
+        loop {
+            if self.locks.is_empty() {
+                self.since = now();
+            }
+            match place.make(&name) {
+                Ok(()) => break,
+                Err(ErrorCode::NoEntry) => return Ok(()),
+                // Another name of the same file, or one that begins as this one does.
+                Err(ErrorCode::Exist) if self.has(&place, &name) => return Ok(()),
+                Err(ErrorCode::Exist) if waited < WAIT_MAX => place.clear(&name, &cleaning),
+                Err(ErrorCode::Exist) => return Err(busy(place.path)),
+                Err(code) => return Err(place.error(code)),
+            }
+            sleep(pause);
+            waited += pause;
+            pause = PAUSE_MAX.min(pause * 2);
+        }
+        self.locks.push(Lock { place, name });
+        Ok(())
+    }
+
+    /// Says whether the lock of that name is one of these.
+    fn has(&self, place: &Place<'_>, name: &str) -> bool {
+        let there = id(&place.root, name);
+        let mut own = self.locks.iter();
+        there.is_some() && own.any(|lock| id(&lock.place.root, &lock.name) == there)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // After so long they may be of somebody else.
+        if self.age() <= LEFT_AFTER {
+            self.locks.iter().for_each(|lock| lock.place.remove(&lock.name));
+        }
+    }
+}
+
+impl Place<'_> {
+    /// Makes an empty file that must not be there.
+    fn make(&self, name: &str) -> Result<(), ErrorCode> {
+        let how = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+        self.root.open_at(PathFlags::empty(), name, how, DescriptorFlags::WRITE).map(drop)
+    }
+
+    fn remove(&self, name: &str) {
+        // What stays counts for nothing after a while.
+        let _ = self.root.unlink_file_at(name);
+    }
+
+    /// Removes the lock `name` where it was left. Only who has made `cleaning` does, and looks once
+    /// more: of two who came upon it, the second would remove the lock that the first has made since.
+    fn clear(&self, name: &str, cleaning: &str) {
+        if !self.is_left(name) {
+            return;
+        }
+        match self.make(cleaning) {
+            Ok(()) if self.is_left(name) => self.remove(name),
+            Ok(()) => {}
+            Err(_) if self.is_left(cleaning) => {}
+            Err(_) => return,
+        }
+        self.remove(cleaning);
+    }
+
+    /// Says whether a lock is too old to be anybody's.
+    fn is_left(&self, name: &str) -> bool {
+        let stat = self.root.stat_at(PathFlags::empty(), name).ok();
+        let made = stat.and_then(|stat| stat.data_modification_timestamp);
+        made.is_some_and(|made| now().abs_diff(time(made)) > LEFT_AFTER)
+    }
+}
+
+/// What tells a file from all others.
+fn id(root: &Descriptor, name: &str) -> Option<(u64, u64)> {
+    let hash = root.metadata_hash_at(PathFlags::empty(), name).ok()?;
+    Some((hash.lower, hash.upper))
+}
+
+fn busy(path: &str) -> ToolError {
+    ToolError::failed(format!("{path:?} is being changed by other calls; try again"))
+}
+
+fn now() -> Duration {
+    time(wall_clock::now())
+}
+
+fn time(at: wall_clock::Datetime) -> Duration {
+    Duration::new(at.seconds, at.nanoseconds)
+}
+
+fn sleep(pause: Duration) {
+    let nanoseconds = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+    monotonic_clock::subscribe_duration(nanoseconds).block();
+}
