@@ -18,9 +18,9 @@ use clawhost_core::egress::{EgressDenied, EgressRules, Reason, is_forbidden_head
 use clawhost_core::limits::{EGRESS_ORIGINS_MAX, EGRESS_REQUESTS_MAX, EGRESS_VIOLATIONS_MAX};
 use clawhost_core::redact::Redactor;
 use clawhost_core::violation::Violation;
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, IF_RANGE, RANGE, TRANSFER_ENCODING};
+use http::header::{ACCEPT_ENCODING, IF_RANGE, RANGE};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
@@ -29,7 +29,7 @@ use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks, WasiHttpView,
 };
 
-use super::masked;
+use super::masked::{self, Cover};
 use super::secrets::CallSecrets;
 use crate::recording::Tape;
 use crate::secrets::SecretError;
@@ -185,11 +185,11 @@ impl HttpCtx {
         Box::new(async move {
             let answer = client.send(request, &limits).await;
             let answer = answer.map_err(|error| violations.explain(error))?;
-            match mask {
-                Some(_) if !is_plain(answer.headers()) => Err(compressed()),
-                Some(_) if answer.status() == StatusCode::PARTIAL_CONTENT => Err(partial()),
-                Some(redactor) => Ok(into_wasi(masked::mask(answer, redactor))),
-                None => Ok(into_wasi(answer)),
+            let Some(redactor) = mask else { return Ok(into_wasi(answer)) };
+            match Cover::of(&answer) {
+                Some(Cover::Compressed) => Err(compressed()),
+                Some(Cover::Partial) => Err(partial()),
+                None => Ok(into_wasi(masked::mask(answer, redactor))),
             }
         })
     }
@@ -239,17 +239,6 @@ fn drained(mut body: WasiBody) -> Box<dyn Future<Output = Result<(), Error>> + S
         while body.frame().await.is_some() {}
         Ok(())
     })
-}
-
-/// Says whether a body comes as it is: in no coding that would hide a secret from the mask.
-fn is_plain(headers: &HeaderMap) -> bool {
-    let only = |name, plain: &str| {
-        headers.get_all(name).iter().all(|value| {
-            let mut codings = value.to_str().unwrap_or("unreadable").split(',').map(str::trim);
-            codings.all(|it| it.is_empty() || it.eq_ignore_ascii_case(plain))
-        })
-    };
-    only(CONTENT_ENCODING, "identity") && only(TRANSFER_ENCODING, "chunked")
 }
 
 /// An answer in which a secret could not be masked.

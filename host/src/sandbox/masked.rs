@@ -6,7 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use clawhost_core::redact::Redactor;
-use http::{HeaderMap, HeaderValue, Response};
+use http::header::{CONTENT_ENCODING, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 
 /// Held bytes are searched again once this part of them is new, so that a long secret which comes
@@ -23,6 +24,36 @@ pub(crate) struct Masked<B> {
     searched: usize,
     /// Trailers, which come after what is still held.
     last: Option<Frame<Bytes>>,
+}
+
+/// What keeps the mask from seeing a secret in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cover {
+    /// A coding.
+    Compressed,
+    /// The rest of it, which was not sent.
+    Partial,
+}
+
+impl Cover {
+    /// Returns what would hide a secret in `answer` from [`mask`], if anything.
+    pub(crate) fn of<B>(answer: &Response<B>) -> Option<Self> {
+        if !is_plain(answer.headers()) {
+            return Some(Self::Compressed);
+        }
+        (answer.status() == StatusCode::PARTIAL_CONTENT).then_some(Self::Partial)
+    }
+}
+
+/// Says whether a body comes as it is: in no coding that would hide a secret from the mask.
+fn is_plain(headers: &HeaderMap) -> bool {
+    let only = |name, plain: &str| {
+        headers.get_all(name).iter().all(|value| {
+            let mut codings = value.to_str().unwrap_or("unreadable").split(',').map(str::trim);
+            codings.all(|it| it.is_empty() || it.eq_ignore_ascii_case(plain))
+        })
+    };
+    only(CONTENT_ENCODING, "identity") && only(TRANSFER_ENCODING, "chunked")
 }
 
 /// Returns `response` with its headers and body masked.
