@@ -181,7 +181,7 @@ impl Ledger {
     /// Returns the tokens that the completion of a request may have.
     fn room(&self, ask: &Ask, rates: &Rates, now_ms: u64) -> Result<u64, CallError> {
         self.check_requests(ask, now_ms)?;
-        let wanted = ask.completion_tokens.unwrap_or(1);
+        let wanted = least(ask);
         let mut room = ask.completion_tokens.unwrap_or(COMPLETION_TOKENS_MAX);
         for (limit, left) in self.left(ask, rates, now_ms) {
             if left < wanted {
@@ -264,6 +264,15 @@ impl Account {
 
     const fn is_over(&self, now_ms: u64) -> bool {
         now_ms / DAY_MS > self.day
+    }
+}
+
+/// Returns how long a completion there has to be room for. It is one token at least, as whoever has room for
+/// none may have none for the prompt; but for what uses nothing at all, a request and no more.
+fn least(ask: &Ask) -> u64 {
+    match (ask.prompt_tokens, ask.completion_tokens) {
+        (0, Some(0)) => 0,
+        (_, completion) => completion.unwrap_or(1).max(1),
     }
 }
 
