@@ -275,10 +275,26 @@ impl Gate {
         }
     }
 
-    /// Says whether a call with `arguments` may run without anybody being asked.
-    pub fn allows(&self, resolved: Resolved, arguments: &Value, context: &CallContext) -> bool {
-        let prepared = self.prepare(resolved, Some(arguments), context, &mut |_| ());
-        prepared.is_ok_and(|prepared| prepared.decision.ask.is_none())
+    /// Says whether the call `by`, which stands for the call `meant`, may be taken for that: nobody is asked
+    /// about it, or the other is refused or asked about by the same rule anyway.
+    pub(crate) fn stands_for(
+        &self,
+        by: (Resolved, &Value),
+        meant: Option<(Resolved, &Value)>,
+        context: &CallContext,
+    ) -> bool {
+        let ask = |(resolved, arguments)| {
+            let prepared = self.prepare(resolved, Some(arguments), context, &mut |_| ());
+            prepared.map(|prepared| prepared.decision.ask)
+        };
+        match ask(by) {
+            Ok(None) => true,
+            Ok(Some(first)) => match meant.map(ask) {
+                None | Some(Err(_)) => true,
+                Some(Ok(second)) => second.is_some_and(|second| first.is_put_by(&second)),
+            },
+            Err(_) => false,
+        }
     }
 
     /// Says what would become of a call with `arguments`, or with the best of arguments where
