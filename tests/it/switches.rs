@@ -3,12 +3,15 @@
 use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
 
+use clawhost::HostBuilder;
+use clawhost::approvals::Answer;
 use clawhost::host::{Principal, Turn};
 use clawhost_core::error::ErrorKind;
-use clawhost_tests::host::call_within;
+use clawhost_tests::host::{Begun, call_within};
 use clawhost_tests::wait::within;
-use clawhost_tests::{Cli, TestHost};
+use clawhost_tests::{Cli, TestHost, native};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::approvals::{pending, start};
 use crate::cli::PROGRAM;
@@ -188,6 +191,52 @@ async fn a_tool_that_is_disabled_while_its_call_waits_for_a_place_does_not_run()
     }
     kinds.sort_unstable();
     assert_eq!(kinds, ["disabled", "timeout"]);
+}
+
+/// Returns a host with one place, that is taken until `HOLD` is told, and a call that waits for it.
+async fn held() -> (TestHost, Begun, Begun) {
+    let hold = |host: HostBuilder| {
+        host.tool(native("hold", || async {
+            HOLD.notified().await;
+            Value::Null
+        }))
+    };
+    let host = TestHost::builder().calls_running(1).extend(hold).build().await;
+    let holds = host.begin("hold", json!({}));
+    host.arrived(1).await;
+    let waits = host.begin("write_file", json!({"path": "a.txt", "content": "b"}));
+    host.arrived(2).await;
+    (host, holds, waits)
+}
+
+static HOLD: Notify = Notify::const_new();
+
+#[tokio::test]
+async fn a_call_that_waits_for_a_place_meanwhile_has_to_pass_the_new_documents() {
+    for (action, runs) in [("deny", false), ("require-approval", true)] {
+        let (host, holds, waits) = held().await;
+        let rules = format!(
+            "- {{id: new, action: {action}, scope: tool, match: {{name: write-file}}}}\n- {{id: all, action: allow, scope: all}}"
+        );
+        let other = TestHost::builder().rules(&rules).build().await;
+        let mut manifest = (*host.host().manifest()).clone();
+        manifest.policies = other.host().manifest().policies.clone();
+        let _reachable = host.host().approvals().reach().open();
+        host.host().reload(manifest).await.unwrap();
+        HOLD.notify_one();
+        within("the place is free", holds).await.unwrap().unwrap();
+        if runs {
+            host.asked(1).await;
+            // Whoever waits for a person keeps no place.
+            host.ask("list_directory", json!({"path": "."})).await;
+            host.answer(Answer::Approve { lease: None }).await;
+        }
+        let ended = within("it ends", waits).await.unwrap();
+        let kind = ended.as_ref().err().map(|error| error.kind);
+        assert_eq!(kind, (!runs).then_some(ErrorKind::Policy), "{ended:?}");
+        assert_eq!(host.workspace().join("a.txt").exists(), runs);
+        host.check_audit();
+    }
 }
 
 #[test]

@@ -221,11 +221,6 @@ impl Dispatch {
     ) -> Result<ToolReply, CallError> {
         let Underway { call, span, told, timings, .. } = underway;
         let mut watch = Stopwatch::start();
-        // Waiting for a place comes before the call's clock.
-        let place = self.places.enter(&call.principal.0, call.context.nested.as_deref()).await;
-        timings.wait += told.stage("place", watch.lap());
-        let _place = place?;
-        terms.gate.switches().check(&admitted.resolved().tool().ckp_name)?;
         self.let_call(&mut admitted, call, &told.id);
         span.note_grants(admitted.resolved().sandbox().touches());
         let name = admitted.resolved().tool().ckp_name.clone();

@@ -249,6 +249,24 @@ impl Gate {
         })
     }
 
+    /// Looks again at an admitted call that waited for its turn: the tool may have begun to rest, and what was
+    /// spent meanwhile counts. Says whether it is admitted as it was; a person may have to be asked now.
+    ///
+    /// # Errors
+    /// As [`Gate::admit`].
+    pub fn still_admits(
+        &self,
+        admitted: &mut Admitted,
+        request: Request<'_>,
+    ) -> Result<bool, CallError> {
+        let tool = Arc::clone(admitted.resolved.tool());
+        let decision = self.decide(&tool, Some(request.arguments), request.context)?;
+        if admitted.trial.is_none() {
+            admitted.trial = self.enter(&tool, request)?;
+        }
+        Ok(decision.ask.is_none() || request.approved.is_some())
+    }
+
     /// Refuses what the caller cannot call at all, or what rests.
     fn enter(&self, tool: &Tool, request: Request<'_>) -> Result<Option<Trial>, CallError> {
         check::listed(tool, request.context)?;
