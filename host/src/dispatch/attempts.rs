@@ -14,7 +14,7 @@ use super::governed::promised;
 use super::places::Place;
 use super::timings::Stopwatch;
 use super::{Dispatch, RECORDED_NAME_BYTES_MAX, Terms, ToolCall, Underway, nested};
-use crate::gate::{Admitted, Request};
+use crate::gate::{Admitted, Allowed, Request};
 use crate::random;
 use crate::registry::Resolved;
 
@@ -25,8 +25,8 @@ pub(super) struct Attempts {
     made: u32,
     plan: Option<RetryPlan>,
     ends_at: Option<Instant>,
-    /// The digest of what a person has allowed.
-    pub(super) approved: Option<String>,
+    /// What was allowed, where somebody was asked.
+    pub(super) approved: Option<Allowed>,
 }
 
 impl Attempts {
@@ -205,7 +205,7 @@ fn request<'a>(call: &'a ToolCall, attempts: &'a Attempts) -> Request<'a> {
         principal: &call.principal.0,
         arguments: &call.arguments,
         timeout: attempts.time_left(call.timeout),
-        approved: attempts.approved.as_deref(),
+        approved: attempts.approved.as_ref(),
         context: &call.context,
     }
 }

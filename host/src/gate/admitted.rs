@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clawhost_core::policy::RuleRef;
 
-use super::Nest;
+use super::{Allowed, Nest};
 use crate::quarantine::Trial;
 use crate::registry::Resolved;
 
@@ -40,7 +40,7 @@ pub struct Admitted {
     pub(super) arguments: String,
     pub(super) timeout: Duration,
     pub(super) rule: RuleRef,
-    pub(super) approved: Option<String>,
+    pub(super) approved: Option<Allowed>,
     pub(super) detailed: bool,
     pub(super) trial: Option<Trial>,
     pub(super) nest: Option<Nest>,
@@ -87,8 +87,8 @@ impl Admitted {
         self.trial.take()
     }
 
-    /// Takes the digest of what a person allowed, if anybody was asked.
-    pub fn take_approval(&mut self) -> Option<String> {
+    /// Takes what was allowed, if anybody was asked.
+    pub fn take_approval(&mut self) -> Option<Allowed> {
         self.approved.take()
     }
 

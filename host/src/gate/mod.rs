@@ -33,6 +33,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use self::admitted::Admitted;
+pub use self::ask::Allowed;
 pub use self::context::{CallContext, Request};
 pub use self::decide::Ask;
 use self::decide::Decision;
