@@ -8,7 +8,7 @@ use clawhost::approvals::{Answer, Lease, Until};
 use clawhost::host::{Principal, Turn};
 use clawhost_core::error::ErrorKind;
 use clawhost_core::lease::Covers;
-use clawhost_tests::host::{Begun, call_within};
+use clawhost_tests::host::{Begun, TestHostBuilder, call_within};
 use clawhost_tests::wait::within;
 use clawhost_tests::{Cli, TestHost, native};
 use serde_json::{Value, json};
@@ -194,6 +194,13 @@ async fn a_tool_that_is_disabled_while_its_call_waits_for_a_place_does_not_run()
     assert_eq!(kinds, ["disabled", "timeout"]);
 }
 
+/// Three calls a minute: no test here makes more, however often one is admitted anew.
+const RATES: &str = "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: rates}\nspec:\n  rules: [{id: none, action: deny, scope: tool, match: {name: nothing}}]\n  rate_limits: {tool_calls_per_minute: 3}\n";
+
+fn under(rules: &str) -> TestHostBuilder {
+    TestHost::builder().rules(rules).document("rates.yaml", RATES)
+}
+
 /// Returns a host with one place under these rules.
 async fn narrow(rules: &str) -> TestHost {
     let hold = |host: HostBuilder| {
@@ -202,7 +209,7 @@ async fn narrow(rules: &str) -> TestHost {
             Value::Null
         }))
     };
-    TestHost::builder().calls_running(1).rules(rules).extend(hold).build().await
+    under(rules).calls_running(1).limits("timeout_ms: 60000").extend(hold).build().await
 }
 
 /// What takes the place waits for it. A permit that one test leaves would be taken by another.
@@ -215,7 +222,7 @@ fn writes(host: &TestHost) -> Begun {
 
 /// Puts these rules in the place of the host's.
 async fn reload(host: &TestHost, rules: &str) {
-    let other = TestHost::builder().rules(rules).build().await;
+    let other = under(rules).build().await;
     let mut manifest = (*host.host().manifest()).clone();
     manifest.policies = other.host().manifest().policies.clone();
     host.host().reload(manifest).await.unwrap();

@@ -110,8 +110,7 @@ impl Dispatch {
         let mut admitted = admitted?;
         let Some(place) = self.placed(&terms, &mut admitted, underway).await? else {
             underway.attempts.unbegin();
-            // With the trial it may be: the next one may be that again.
-            drop(admitted);
+            terms.gate.take_back(admitted);
             return Box::pin(self.attempt(underway)).await;
         };
         underway.begin(&terms, &tool, &mut admitted);

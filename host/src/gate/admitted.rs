@@ -19,8 +19,11 @@ use crate::registry::Resolved;
 /// fn forge(resolved: Resolved, rule: RuleRef) -> Admitted {
 ///     let (arguments, timeout) = (String::new(), std::time::Duration::MAX);
 ///     let principal = String::new();
-///     let (approved, trial, detailed, nest) = (None, None, false, None);
-///     Admitted { resolved, principal, arguments, timeout, rule, approved, detailed, trial, nest }
+///     let (approved, trial, counted_ms, nest) = (None, None, None, None);
+///     let detailed = false;
+///     Admitted {
+///         resolved, principal, arguments, timeout, rule, approved, detailed, trial, counted_ms, nest,
+///     }
 /// }
 /// ```
 ///
@@ -43,6 +46,8 @@ pub struct Admitted {
     pub(super) approved: Option<Allowed>,
     pub(super) detailed: bool,
     pub(super) trial: Option<Trial>,
+    /// When it was counted among the calls of its minute.
+    pub(super) counted_ms: Option<u64>,
     pub(super) nest: Option<Nest>,
 }
 

@@ -236,7 +236,7 @@ impl Gate {
             // It may have begun to rest while the person thought.
             trial = self.enter(&tool, request)?;
         }
-        self.take_rate(principal, context)?;
+        let counted_ms = self.take_rate(principal, context)?;
         Ok(Admitted {
             resolved,
             principal: principal.to_owned(),
@@ -246,8 +246,16 @@ impl Gate {
             rule: decision.rule,
             approved,
             trial,
+            counted_ms,
             nest: None,
         })
+    }
+
+    /// Takes back an admitted call that came to nothing before it ran: it is no call of its minute, and a trial
+    /// is the next one's.
+    pub fn take_back(&self, admitted: Admitted) {
+        let Admitted { principal, counted_ms, .. } = admitted;
+        counted_ms.into_iter().for_each(|at_ms| self.rates.lock().give_back(&principal, at_ms));
     }
 
     /// Looks again at an admitted call that waited for its turn: the tool may have begun to rest, and what was
@@ -489,10 +497,11 @@ impl Gate {
 
     /// Refuses where no call would be admitted now: a person is not asked in vain.
     fn rates_left(&self, principal: &str, context: &CallContext) -> Result<(), CallError> {
-        self.with_rates(context, |rates, limit, now| rates.left(principal, limit, now))
+        self.with_rates(context, |rates, limit, now| rates.left(principal, limit, now)).map(|_| ())
     }
 
-    fn take_rate(&self, principal: &str, context: &CallContext) -> Result<(), CallError> {
+    /// Counts a call, and returns when, in milliseconds since 1970; nothing where none are counted.
+    fn take_rate(&self, principal: &str, context: &CallContext) -> Result<Option<u64>, CallError> {
         self.with_rates(context, |rates, limit, now| rates.take(principal, limit, now))
     }
 
@@ -500,12 +509,13 @@ impl Gate {
         &self,
         context: &CallContext,
         take: impl FnOnce(&mut CallRates, u64, u64) -> Result<(), CallError>,
-    ) -> Result<(), CallError> {
+    ) -> Result<Option<u64>, CallError> {
         let limits = self.lists(context).filter_map(|list| list.rates().tool_calls_per_minute);
         let Some(limit) = limits.min() else {
-            return Ok(());
+            return Ok(None);
         };
         let now_ms = u64::try_from(clock::now_ms()).unwrap_or(0);
-        take(&mut self.rates.lock(), limit, now_ms)
+        take(&mut self.rates.lock(), limit, now_ms)?;
+        Ok(Some(now_ms))
     }
 }

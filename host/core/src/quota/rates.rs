@@ -29,6 +29,13 @@ impl CallRates {
         Ok(())
     }
 
+    /// Takes back a call of `principal` that was counted at `at_ms`.
+    pub fn give_back(&mut self, principal: &str, at_ms: u64) {
+        if let Some(calls) = self.principals.get_mut(principal) {
+            calls.correct(at_ms, 1, 0);
+        }
+    }
+
     /// Says whether [`CallRates::take`] would succeed now; counts nothing.
     ///
     /// # Errors
@@ -93,6 +100,17 @@ mod tests {
         assert!(rates.take("a", 1, 0).is_ok());
         assert_eq!(rates.left("a", 1, 0), rates.take("a", 1, 0));
         assert!(rates.left("a", 1, 0).is_err());
+    }
+
+    #[test]
+    fn a_call_that_is_taken_back_leaves_room_for_another() {
+        let mut rates = CallRates::default();
+        rates.take("a", 2, 0).unwrap();
+        rates.take("a", 2, 5_000).unwrap();
+        rates.give_back("a", 5_000);
+        rates.give_back("nobody", 5_000);
+        assert!(rates.take("a", 2, 6_000).is_ok());
+        assert!(rates.take("a", 2, 6_000).is_err());
     }
 
     #[test]
