@@ -59,6 +59,7 @@ impl CallRates {
         let Some(calls) = self.window(principal, now_ms) else {
             return Err(exceeded("too many callers at once; try again later", None));
         };
+        calls.turn(now_ms);
         if calls.total(now_ms) >= limit_per_minute {
             let message = format!("more than {limit_per_minute} tool calls a minute");
             return Err(exceeded(&message, calls.frees_in_ms(now_ms)));
@@ -70,7 +71,10 @@ impl CallRates {
     fn window(&mut self, principal: &str, now_ms: u64) -> Option<&mut Window<SECOND_MS>> {
         let known = self.principals.contains_key(principal);
         if !known && self.principals.len() >= CALL_RATES_PRINCIPALS_MAX {
-            self.principals.retain(|_, calls| !calls.is_idle(now_ms));
+            self.principals.retain(|_, calls| {
+                calls.turn(now_ms);
+                !calls.is_idle(now_ms)
+            });
         }
         let room = known || self.principals.len() < CALL_RATES_PRINCIPALS_MAX;
         room.then(|| self.principals.entry(principal.to_owned()).or_default())
@@ -127,6 +131,18 @@ mod tests {
         // What was refused did not count: the first call has left, the second has not.
         assert!(rates.take("a", 2, 61_000).is_ok());
         assert!(rates.take("a", 2, 61_000).is_err());
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_blocks_nobody_for_longer_than_the_window() {
+        let mut rates = CallRates::default();
+        for n in 0..CALL_RATES_PRINCIPALS_MAX {
+            rates.take(&n.to_string(), 1, 10_000_000).unwrap();
+        }
+        assert!(rates.take("0", 1, 5_000).is_err());
+        assert!(rates.take("new", 1, 5_000).is_err());
+        assert!(rates.take("0", 1, 66_000).is_ok());
+        assert!(rates.take("new", 1, 66_000).is_ok());
     }
 
     #[test]

@@ -146,6 +146,25 @@ fn a_day_ends_at_midnight_and_not_when_the_clock_is_set_back() {
 }
 
 #[test]
+fn a_window_that_is_full_empties_in_time_though_the_clock_is_set_back() {
+    let (now_ms, back_ms) = (9 * DAY_MS, 8 * DAY_MS);
+    let minute = ProviderLimits { requests_per_minute: Some(1), ..ProviderLimits::default() };
+    let hour = Rates { tokens_per_hour: Some(10), ..Rates::default() };
+    let mut ledger = Ledger::default();
+    ledger.reserve(&ask(&minute, 9, Some(1)), &hour, now_ms).map(drop).unwrap();
+    let other = Ask { provider: "q".to_owned(), ..ask(&minute, 1, Some(1)) };
+    let mut limit = |ask: &Ask, now_ms| {
+        ledger.reserve(ask, &hour, now_ms).map(drop).map_err(|no| no.data["limit"].clone())
+    };
+    let same = ask(&minute, 1, Some(1));
+    assert_eq!(limit(&same, back_ms), Err("requests_per_minute".into()));
+    assert_eq!(limit(&same, back_ms + 61_000), Err("tokens_per_hour".into()));
+    // Who has spent nothing itself waits for the others' hour, and no longer.
+    assert_eq!(limit(&other, back_ms + 61_000), Err("tokens_per_hour".into()));
+    assert_eq!(limit(&other, back_ms + 3_660_000), Ok(()));
+}
+
+#[test]
 fn what_the_provider_counted_replaces_the_estimate_even_where_it_is_more() {
     let limits = ProviderLimits { tokens_per_day: Some(100), ..ProviderLimits::default() };
     let mut ledger = Ledger::default();
