@@ -15,7 +15,7 @@ use crate::digest;
 use crate::limits::{JSON_DEPTH_MAX, SCHEMA_EVALUATIONS_MAX, SCHEMA_PATTERN_BYTES_MAX};
 use crate::truncate;
 use cost::Cost;
-pub(crate) use cost::compiled_bytes;
+pub(crate) use cost::{compiled_bytes, percent_decoded};
 
 /// One mismatch, which may name all unknown properties.
 const MISMATCH_BYTES_MAX: usize = 400;
