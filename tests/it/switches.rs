@@ -6,8 +6,10 @@ use std::time::Duration;
 use clawhost::HostBuilder;
 use clawhost::approvals::{Answer, Lease, Until};
 use clawhost::host::{Principal, Turn};
+use clawhost::quarantine::Failure;
 use clawhost_core::error::ErrorKind;
 use clawhost_core::lease::Covers;
+use clawhost_core::quarantine::{Anomaly, ImmuneSettings};
 use clawhost_tests::host::{Begun, TestHostBuilder, call_within};
 use clawhost_tests::wait::within;
 use clawhost_tests::{Cli, TestHost, native};
@@ -206,10 +208,11 @@ async fn narrow(rules: &str) -> TestHost {
     let hold = |host: HostBuilder| {
         host.tool(native("hold", || async {
             HOLD.notified().await;
-            Value::Null
+            json!({})
         }))
     };
-    under(rules).calls_running(1).limits("timeout_ms: 60000").extend(hold).build().await
+    let host = under(rules).runtime_file("version: 1").calls_running(1);
+    host.limits("timeout_ms: 60000").extend(hold).build().await
 }
 
 /// What takes the place waits for it. A permit that one test leaves would be taken by another.
@@ -260,6 +263,32 @@ async fn a_call_that_waits_for_a_place_meanwhile_has_to_pass_the_new_documents()
         assert_eq!(host.workspace().join("a.txt").exists(), runs);
         host.check_audit();
     }
+}
+
+#[tokio::test]
+async fn a_tool_that_begins_to_rest_while_its_call_waits_for_a_place_does_not_run() {
+    let _alone = ALONE.lock().await;
+    let host = narrow(ALL).await;
+    let holds = host.begin("hold", json!({}));
+    host.arrived(1).await;
+    let waits = writes(&host);
+    host.arrived(2).await;
+    let (anomaly, given) = (Anomaly { code: "trap", message: "it fell".to_owned() }, json!({}));
+    let failure = Failure {
+        tool: "write-file",
+        principal: "test",
+        threshold: Some(1),
+        anomaly: &anomaly,
+        arguments: &given,
+        is_trial: false,
+    };
+    host.host().quarantine().learn(failure, &ImmuneSettings::default()).await.unwrap();
+    HOLD.notify_one();
+    within("the place is free", holds).await.unwrap().unwrap();
+    let ended = within("it ends", waits).await.unwrap().unwrap_err();
+    assert_eq!(ended.kind, ErrorKind::Quarantined);
+    assert!(!host.workspace().join("a.txt").exists());
+    host.check_audit();
 }
 
 #[tokio::test]
