@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use clawhost::approvals::Answer;
 use clawhost::catalog::{Annotations, ToolDefinition};
 use clawhost::host::{Principal, ToolCall, Turn};
 use clawhost::secrets::{SecretSources, Secrets};
@@ -139,8 +140,11 @@ async fn a_call_by_call_tool_is_a_call_of_the_tool_itself() {
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{bad}");
     }
     let inner = by("shop__list_parcel_3", json!({"id": "9"}));
-    let nested = host.call("call_tool", by("call_tool", inner)).await.unwrap();
-    assert!(nested.is_error, "{nested:?}");
+    let once = by("call_tool", inner);
+    assert_eq!(host.ask("call_tool", once.clone()).await["did"], "list_parcel_3");
+    let twice = by("call_tool", by("call_tool", once));
+    let cycle = host.call("call_tool", twice).await.unwrap_err();
+    assert_eq!(cycle.data["limit"], "cycle", "{cycle:?}");
     host.check_audit();
     let records = host.records();
     let received = records.iter().filter(|record| record["event"] == "call.received");
@@ -157,6 +161,60 @@ async fn what_is_wanted_of_call_tool_itself_is_not_passed_by() {
     let refused = host.call("call_tool", given).await.unwrap_err();
     let told = (&refused.data["stage"], &refused.data["tool"]);
     assert_eq!(told, (&json!("approval"), &json!("call-tool")), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_supervised_identity_is_asked_about_the_tool_that_is_called_and_not_about_call_tool() {
+    let host = TestHost::builder().autonomy("supervised").runtime_file(SEARCH).file("a.txt", "a");
+    let host = host.build().await;
+    let _reachable = host.host().approvals().reach().open();
+    let by = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
+    host.ask("call_tool", by("read_file", json!({"path": "a.txt"}))).await;
+    let given = json!({"path": "w.txt", "content": "w"});
+    let begun = host.begin("call_tool", by("write_file", given.clone()));
+    let asked = host.answer(Answer::Approve { lease: None }).await.asked;
+    assert_eq!((asked.tool.as_str(), &asked.arguments), ("write-file", &given));
+    assert!(!begun.await.unwrap().unwrap().is_error);
+    assert!(host.workspace().join("w.txt").exists());
+    host.check_audit();
+}
+
+/// Returns the tools that a person is asked about, one after the other, before a call by `call_tool` is done.
+async fn asked_by(rules: &str) -> Vec<String> {
+    let host = shop(rules).await;
+    let _reachable = host.host().approvals().reach().open();
+    let given = json!({"name": "shop__list_parcel_3", "arguments": {"id": "9"}});
+    let mut begun = host.begin("call_tool", given);
+    let mut asked = Vec::new();
+    let done = loop {
+        tokio::select! {
+            done = &mut begun => break done.unwrap().unwrap(),
+            question = host.answer(Answer::Approve { lease: None }) => {
+                asked.push(question.asked.tool.clone());
+            }
+        }
+    };
+    assert_eq!(done.structured.unwrap()["did"], "list_parcel_3");
+    host.check_audit();
+    asked
+}
+
+#[tokio::test]
+async fn what_a_person_allows_call_tool_is_called() {
+    let ask = |id: &str, of: &str| format!("- {{id: {id}, action: require-approval, {of}}}\n");
+    let calls = ask("calls", "scope: tool, match: {name: call-tool}");
+    let lists = ask("lists", "scope: tool, match: {name: 'shop-list-*'}");
+    let all = ask("everything", "scope: all");
+    let both = || vec!["call-tool", "shop-list-parcel-3"];
+    for (rules, asked) in [
+        (calls.clone() + ALL, vec!["call-tool"]),
+        // One rule puts one question, about what is called.
+        (all.clone(), vec!["shop-list-parcel-3"]),
+        (calls.clone() + &lists + ALL, both()),
+        (calls + &all, both()),
+    ] {
+        assert_eq!(asked_by(&rules).await, asked, "{rules}");
+    }
 }
 
 #[tokio::test]

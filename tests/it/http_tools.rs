@@ -110,6 +110,12 @@ fn answer(stream: &mut TcpStream, request: &str, port: u16) {
         "/r/here" => (status, _) = ("301 Moved Permanently", to("/r/echo")),
         "/r/round" => (status, _) = ("302 Found", to("/r/round")),
         "/r/huge" => body = vec![b'x'; HUGE_BYTES],
+        "/r/gzip" => headers.push_str("content-encoding: gzip\r\n"),
+        "/r/part" => status = "206 Partial Content",
+        padded if padded.starts_with("/r/padded-") => {
+            let pad = padded.trim_start_matches("/r/padded-").parse().unwrap();
+            body = format!("{}{TOKEN}.", "x".repeat(pad)).into_bytes();
+        }
         "/r/binary" => body = vec![0, 159, 146, 150],
         "/r/broken" => body = b"{\"a\": \"\xff\xfe\"}".to_vec(),
         "/r/missing" => {
@@ -226,6 +232,30 @@ async fn an_answer_is_told_as_it_is() {
         "{:?}",
         huge.cut_from_bytes
     );
+}
+
+#[tokio::test]
+async fn no_cut_and_no_coding_leaves_a_part_of_a_token_in_an_answer() {
+    const KEPT_BYTES: usize = 1_000;
+    let service = Service::start();
+    let limits = format!("max_output_bytes: {KEPT_BYTES}");
+    let host = service.host().only(&["desk-r-get"]).limits(&limits).build().await;
+    for pad in KEPT_BYTES - TOKEN.len()..KEPT_BYTES {
+        let answer = get(&host, &format!("padded-{pad}")).await;
+        assert_eq!(answer["data"].as_str().map(str::len), Some(KEPT_BYTES), "{answer}");
+        assert_eq!(answer["original_bytes"], pad + TOKEN.len() + 1);
+        let shown = answer.to_string();
+        let part = (8..=TOKEN.len()).find(|end| shown.contains(&TOKEN[end - 8..*end]));
+        assert_eq!(part, None, "{answer}");
+    }
+    for (what, why) in [("gzip", "compressed"), ("part", "in part")] {
+        let reply = host.call("desk_r_get", json!({"what": what})).await.unwrap();
+        assert!(reply.is_error, "{what}");
+        let answer = reply.structured.unwrap();
+        assert_eq!(answer["error"]["code"], "request_failed");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(why), "{answer}");
+    }
+    host.check_audit();
 }
 
 #[tokio::test]

@@ -3,12 +3,18 @@
 use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
 
+use clawhost::HostBuilder;
+use clawhost::approvals::{Answer, Lease, Until};
 use clawhost::host::{Principal, Turn};
+use clawhost::quarantine::Failure;
 use clawhost_core::error::ErrorKind;
-use clawhost_tests::host::call_within;
+use clawhost_core::lease::Covers;
+use clawhost_core::quarantine::{Anomaly, ImmuneSettings};
+use clawhost_tests::host::{Begun, TestHostBuilder, call_within};
 use clawhost_tests::wait::within;
-use clawhost_tests::{Cli, TestHost};
+use clawhost_tests::{Cli, TestHost, native};
 use serde_json::{Value, json};
+use tokio::sync::{Mutex, Notify};
 
 use crate::approvals::{pending, start};
 use crate::cli::PROGRAM;
@@ -188,6 +194,139 @@ async fn a_tool_that_is_disabled_while_its_call_waits_for_a_place_does_not_run()
     }
     kinds.sort_unstable();
     assert_eq!(kinds, ["disabled", "timeout"]);
+}
+
+/// Three calls a minute: no test here makes more, however often one is admitted anew.
+const RATES: &str = "claw: \"0.3.0\"\nkind: Policy\nmetadata: {name: rates}\nspec:\n  rules: [{id: none, action: deny, scope: tool, match: {name: nothing}}]\n  rate_limits: {tool_calls_per_minute: 3}\n";
+
+fn under(rules: &str) -> TestHostBuilder {
+    TestHost::builder().rules(rules).document("rates.yaml", RATES)
+}
+
+/// Returns a host with one place under these rules.
+async fn narrow(rules: &str) -> TestHost {
+    let hold = |host: HostBuilder| {
+        host.tool(native("hold", || async {
+            HOLD.notified().await;
+            json!({})
+        }))
+    };
+    let host = under(rules).runtime_file("version: 1").calls_running(1);
+    host.limits("timeout_ms: 60000").extend(hold).build().await
+}
+
+/// What takes the place waits for it. A permit that one test leaves would be taken by another.
+static HOLD: Notify = Notify::const_new();
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+fn writes(host: &TestHost) -> Begun {
+    host.begin("write_file", json!({"path": "a.txt", "content": "b"}))
+}
+
+/// Puts these rules in the place of the host's.
+async fn reload(host: &TestHost, rules: &str) {
+    let other = under(rules).build().await;
+    let mut manifest = (*host.host().manifest()).clone();
+    manifest.policies = other.host().manifest().policies.clone();
+    host.host().reload(manifest).await.unwrap();
+}
+
+fn writing(action: &str) -> String {
+    let rule = format!("action: {action}, scope: tool, match: {{name: write-file}}");
+    format!("- {{id: new, {rule}}}\n{ALL}")
+}
+
+const ALL: &str = "- {id: all, action: allow, scope: all}";
+
+#[tokio::test]
+async fn a_call_that_waits_for_a_place_meanwhile_has_to_pass_the_new_documents() {
+    let _alone = ALONE.lock().await;
+    for (action, runs) in [("deny", false), ("require-approval", true)] {
+        let host = narrow(ALL).await;
+        let holds = host.begin("hold", json!({}));
+        host.arrived(1).await;
+        let waits = writes(&host);
+        host.arrived(2).await;
+        let _reachable = host.host().approvals().reach().open();
+        reload(&host, &writing(action)).await;
+        HOLD.notify_one();
+        within("the place is free", holds).await.unwrap().unwrap();
+        if runs {
+            host.asked(1).await;
+            // Whoever waits for a person keeps no place.
+            host.ask("list_directory", json!({"path": "."})).await;
+            host.answer(Answer::Approve { lease: None }).await;
+        }
+        let ended = within("it ends", waits).await.unwrap();
+        let kind = ended.as_ref().err().map(|error| error.kind);
+        assert_eq!(kind, (!runs).then_some(ErrorKind::Policy), "{ended:?}");
+        assert_eq!(host.workspace().join("a.txt").exists(), runs);
+        host.check_audit();
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_begins_to_rest_while_its_call_waits_for_a_place_does_not_run() {
+    let _alone = ALONE.lock().await;
+    let host = narrow(ALL).await;
+    let holds = host.begin("hold", json!({}));
+    host.arrived(1).await;
+    let waits = writes(&host);
+    host.arrived(2).await;
+    let (anomaly, given) = (Anomaly { code: "trap", message: "it fell".to_owned() }, json!({}));
+    let failure = Failure {
+        tool: "write-file",
+        principal: "test",
+        threshold: Some(1),
+        anomaly: &anomaly,
+        arguments: &given,
+        is_trial: false,
+    };
+    host.host().quarantine().learn(failure, &ImmuneSettings::default()).await.unwrap();
+    HOLD.notify_one();
+    within("the place is free", holds).await.unwrap().unwrap();
+    let ended = within("it ends", waits).await.unwrap().unwrap_err();
+    assert_eq!(ended.kind, ErrorKind::Quarantined);
+    assert!(!host.workspace().join("a.txt").exists());
+    host.check_audit();
+}
+
+#[tokio::test]
+async fn what_silence_or_a_lease_allowed_is_asked_about_where_they_allow_it_no_longer() {
+    let _alone = ALONE.lock().await;
+    let silent = "require-approval, approval: {timeout_seconds: 1, default_if_timeout: allow}";
+    for (action, leased) in [(silent, false), ("require-approval", true)] {
+        let host = narrow(&writing(action)).await;
+        let _reachable = host.host().approvals().reach().open();
+        if leased {
+            let first = writes(&host);
+            let lease = Lease { until: Until::Session, arguments: Covers::Any };
+            host.answer(Answer::Approve { lease: Some(lease) }).await;
+            first.await.unwrap().unwrap();
+            std::fs::remove_file(host.workspace().join("a.txt")).unwrap();
+        }
+        let calls = host.finished().len();
+        let mut questions = host.host().approvals().changes();
+        let holds = host.begin("hold", json!({}));
+        host.arrived(calls + 1).await;
+        let waits = writes(&host);
+        host.arrived(calls + 2).await;
+        if leased {
+            let leases = host.host().approvals().leases().await.unwrap();
+            assert!(host.host().approvals().revoke(&leases[0].id).await.unwrap());
+        } else {
+            // A question came and went: silence has allowed the call, and it waits for its place.
+            within("silence", questions.wait_for(|changes| *changes == 2)).await.unwrap();
+        }
+        reload(&host, &writing("require-approval")).await;
+        HOLD.notify_one();
+        within("the place is free", holds).await.unwrap().unwrap();
+        host.answer(Answer::Deny { reason: None }).await;
+        let ended = within("it ends", waits).await.unwrap().unwrap_err();
+        assert_eq!(ended.kind, ErrorKind::ApprovalDenied);
+        assert!(!host.workspace().join("a.txt").exists());
+        host.check_audit();
+    }
 }
 
 #[test]

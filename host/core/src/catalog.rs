@@ -23,6 +23,9 @@ use crate::schema::Schema;
 use crate::uri::{ClawUri, LocalUri, RegistryUri};
 use crate::{truncate, visible};
 
+/// What the host's own tool is called that calls others by their names.
+pub const CALL_TOOL: &str = "call_tool";
+
 /// A tool as its component (or document) describes it: MCP's shape.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -201,6 +204,11 @@ impl Tool {
     /// definition says that it is tried more than once.
     pub fn may_retry(&self) -> bool {
         self.declares("idempotentHint") || self.retry.max_attempts > 1
+    }
+
+    /// Says whether it does nothing but call another tool, and that is decided about as what it is.
+    pub fn is_call_tool(&self) -> bool {
+        self.origin == Origin::Own && self.definition.name == CALL_TOOL
     }
 
     /// Says what it calls, where it is made of others: that is all it touches.

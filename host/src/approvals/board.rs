@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use super::leases::{Leased, Leases};
 use super::parked::Parking;
-use super::question::{Answer, Approved, Approver, Asked, Lease, Pending};
+use super::question::{Answer, Approved, Approver, Asked, How, Lease, Pending};
 use super::{Reach, WaitingSink};
 use crate::clock::Clock;
 use crate::random;
@@ -94,7 +94,7 @@ impl Approvals {
     ) -> Result<Approved, CallError> {
         if let Some(lease) = self.lease_for(&asked).await {
             let by = format!("lease {} of {}", lease.id, lease.granted_by);
-            return Ok(Approved { by, how: "lease" });
+            return Ok(Approved { by, how: How::Lease });
         }
         let asked = Arc::new(asked);
         self.require_reachable(&asked)?;
@@ -146,7 +146,7 @@ impl Approvals {
                 if let Some(lease) = lease.filter(|_| may_lease(by)) {
                     is_leased = self.grant(asked, lease, by).await;
                 }
-                Ok(Approved { by: by.to_string(), how: "operator" })
+                Ok(Approved { by: by.to_string(), how: How::Operator })
             }
             Answer::Deny { reason } => {
                 let reason = reason.as_deref();
@@ -393,7 +393,7 @@ fn silence(asked: &Asked, waited: Duration) -> Result<Approved, CallError> {
         rule = asked.rule.as_ref().map(tracing::field::display),
         "nobody answered in time: the rule lets the call run all the same"
     );
-    Ok(Approved { by: "nobody".to_owned(), how: "timeout-default" })
+    Ok(Approved { by: "nobody".to_owned(), how: How::Silence })
 }
 
 fn wait(asked: &Asked) -> Duration {

@@ -43,8 +43,26 @@ pub struct Asked {
 pub struct Approved {
     /// Who said so; for the record.
     pub by: String,
-    /// `operator`, `lease` or `timeout-default`.
-    pub how: &'static str,
+    /// How that came.
+    pub how: How,
+}
+
+/// How a call came to be approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// By a word that covers later calls.
+    Lease,
+    /// By a person's word about this call.
+    Operator,
+    /// By a rule for which silence allows.
+    Silence,
+}
+
+clawhost_core::table! {
+    /// Says it as records do.
+    pub How::name: &'static str {
+        Lease: "lease", Operator: "operator", Silence: "timeout-default",
+    }
 }
 
 /// A question that waits.

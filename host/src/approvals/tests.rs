@@ -90,7 +90,7 @@ async fn a_hundred_questions_answered_in_any_order_end_once_each() {
     let outcomes = join_all(calls.into_iter().map(|(_, call)| call)).await;
     for (number, outcome) in outcomes.into_iter().enumerate() {
         match outcome.unwrap() {
-            Ok(approved) => assert_eq!((number % 2, approved.how), (0, "operator")),
+            Ok(approved) => assert_eq!((number % 2, approved.how), (0, How::Operator)),
             Err(error) => assert_eq!((number % 2, error.kind), (1, ErrorKind::ApprovalDenied)),
         }
     }
@@ -162,7 +162,7 @@ async fn silence_denies_after_the_host_s_time_unless_the_rule_says_else() {
     let begun = tokio::time::Instant::now();
     let lax = Asked { terms, ..asked("a", json!({})) };
     let approved = approvals.ask(lax, None).await.unwrap();
-    assert_eq!((approved.how, begun.elapsed().as_secs()), ("timeout-default", 2));
+    assert_eq!((approved.how, begun.elapsed().as_secs()), (How::Silence, 2));
 }
 
 #[tokio::test]
@@ -247,7 +247,7 @@ async fn a_caller_is_its_own_approver_only_where_the_operator_said_so() {
 async fn is_leased(approvals: &Approvals, asked: Asked) -> bool {
     tokio::select! {
         biased;
-        outcome = approvals.ask(asked, None) => outcome.unwrap().how == "lease",
+        outcome = approvals.ask(asked, None) => outcome.unwrap().how == How::Lease,
         () = async {
             let mut changes = approvals.changes();
             drop(changes.wait_for(|_| !approvals.pending().is_empty()).await);
@@ -325,7 +325,7 @@ async fn an_approver_who_leaves_while_a_lease_is_stored_has_approved() {
     assert!(futures_util::poll!(&mut answer).is_pending());
     drop(answer);
     release.send(()).unwrap();
-    assert_eq!(call.await.unwrap().map(|approved| approved.how), Ok("operator"));
+    assert_eq!(call.await.unwrap().map(|approved| approved.how), Ok(How::Operator));
     assert!(is_leased(&approvals, asked("a", json!({}))).await);
 }
 

@@ -12,9 +12,10 @@ use clawhost_core::uri::{ClawUri, UriError};
 use clawhost_core::visible;
 
 use super::governed::promised;
+use super::places::Place;
 use super::timings::Stopwatch;
 use super::{Dispatch, RECORDED_NAME_BYTES_MAX, Terms, ToolCall, Underway, nested};
-use crate::gate::{Admitted, Request};
+use crate::gate::{Admitted, Allowed, Request};
 use crate::random;
 use crate::registry::Resolved;
 
@@ -25,8 +26,8 @@ pub(super) struct Attempts {
     made: u32,
     plan: Option<RetryPlan>,
     ends_at: Option<Instant>,
-    /// The digest of what a person has allowed.
-    pub(super) approved: Option<String>,
+    /// What was allowed, where somebody was asked.
+    pub(super) approved: Option<Allowed>,
 }
 
 impl Attempts {
@@ -122,15 +123,15 @@ impl Dispatch {
         underway.timings.gate += underway.told.stage("gate", watch.lap());
         underway.span.waited.take().map(|waited| underway.told.stage("approval", waited));
         let mut admitted = admitted?;
-        if !Arc::ptr_eq(&terms, &self.terms()) {
-            // Other documents came into service while somebody was asked: they decide as well.
+        let Some(place) = self.placed(&terms, &mut admitted, underway).await? else {
             underway.attempts.unbegin();
-            // With the trial it may be: the next one may be that again.
-            drop(admitted);
+            terms.gate.take_back(admitted);
             return Box::pin(self.attempt(underway)).await;
-        }
+        };
         underway.begin(&terms, &tool, &mut admitted);
-        let reply = self.run(admitted, &terms, underway).await?;
+        let reply = self.run(admitted, &terms, underway).await;
+        drop(place);
+        let reply = reply?;
         watch.lap();
         let mode = terms.gate.manifest().governance.postconditions;
         let reply = promised(mode, &tool, reply, &mut underway.span);
@@ -138,6 +139,43 @@ impl Dispatch {
         underway.timings.filter += underway.told.stage("filter", watch.lap());
         reply
     }
+
+    /// Returns a place among the running calls; nothing where the call has to be admitted anew, which holds
+    /// none, as a person may be asked. Waiting for one comes before the call's clock.
+    async fn placed(
+        &self,
+        terms: &Arc<Terms>,
+        admitted: &mut Admitted,
+        underway: &mut Underway<'_>,
+    ) -> Result<Option<Place<'_>>, CallError> {
+        let mut watch = Stopwatch::start();
+        let (agent, nested) = (&underway.call.principal.0, &underway.call.context.nested);
+        let free = self.places.free(agent, nested.as_deref());
+        let waits = free.is_none();
+        let place = match free {
+            Some(place) => Ok(place),
+            None => self.places.enter(agent, nested.as_deref()).await,
+        };
+        underway.timings.wait += underway.told.stage("place", watch.lap());
+        // Whom the queue turns away may come again, within the time of the call.
+        let place = place.inspect_err(|_| underway.attempts.start_clock(admitted.timeout()))?;
+        // Other documents may have come into service while somebody was asked, or the call waited: they
+        // decide as well.
+        let is_same = Arc::ptr_eq(terms, &self.terms());
+        let stays = is_same && (!waits || still(terms, admitted, underway)?);
+        Ok(stays.then_some(place))
+    }
+}
+
+/// Says whether a call that waited for its turn is admitted as it was.
+fn still(
+    terms: &Terms,
+    admitted: &mut Admitted,
+    underway: &Underway<'_>,
+) -> Result<bool, CallError> {
+    let tool = Arc::clone(admitted.resolved().tool());
+    let request = request(underway.call, &underway.attempts);
+    terms.gate.still_admits(admitted, request).map_err(|error| refused_tool(error, &tool))
 }
 
 /// Finds the tool that a call means, and notes which it is.
@@ -169,17 +207,21 @@ async fn admit(
     let plan = nested::planned(call, &tool);
     let session = call.context.narrowing(&tool);
     attempts.begin(session.map_or(plan, |session| session.retry(plan)));
-    let request = Request {
-        principal: &call.principal.0,
-        arguments: &call.arguments,
-        timeout: attempts.time_left(call.timeout),
-        approved: attempts.approved.as_deref(),
-        context: &call.context,
-    };
-    let admitted = terms.gate.admit(resolved, request, span).await;
+    let admitted = terms.gate.admit(resolved, request(call, attempts), span).await;
     let mut admitted = admitted.map_err(|error| refused_tool(error, &tool))?;
     attempts.approved = admitted.take_approval();
     Ok(admitted)
+}
+
+/// Returns what the gate is asked for an attempt that begins now.
+fn request<'a>(call: &'a ToolCall, attempts: &'a Attempts) -> Request<'a> {
+    Request {
+        principal: &call.principal.0,
+        arguments: &call.arguments,
+        timeout: attempts.time_left(call.timeout),
+        approved: attempts.approved.as_ref(),
+        context: &call.context,
+    }
 }
 
 /// Says why a tool is not served: a known one was refused when it was loaded.

@@ -230,11 +230,6 @@ impl Dispatch {
     ) -> Result<ToolReply, CallError> {
         let Underway { call, span, told, timings, found, .. } = underway;
         let mut watch = Stopwatch::start();
-        // Waiting for a place comes before the call's clock.
-        let place = self.places.enter(&call.principal.0, call.context.nested.as_deref()).await;
-        timings.wait += told.stage("place", watch.lap());
-        let _place = place?;
-        terms.gate.switches().check(&admitted.resolved().tool().ckp_name)?;
         self.let_call(&mut admitted, call, &told.id);
         span.note_grants(admitted.resolved().sandbox().touches());
         let name = admitted.resolved().tool().ckp_name.clone();
@@ -333,23 +328,25 @@ fn meant(terms: &Terms, call: ToolCall) -> ToolCall {
     if terms.gate.manifest().catalog != CatalogMode::Search {
         return call;
     }
-    // Whatever is wanted of `call_tool` itself beyond a plain yes, the gate says of `call_tool`.
     let by = terms.shelf.resolve(&call.tool).filter(|by| {
         matches!(by.code(), Code::Own(OwnTool::CallTool))
             && terms.gate.offers(by.tool(), &call.principal.0)
             && call.context.has(&by.tool().ckp_name)
-            && terms.gate.allows(by.clone(), &call.arguments, &call.context)
     });
-    let given = by.and_then(|_| call.arguments.as_object().filter(|given| given.len() == 2));
-    let name = given.and_then(|given| given.get("name")?.as_str());
-    let arguments = given.and_then(|given| given.get("arguments"));
-    match (name, arguments) {
-        (Some(name), Some(arguments)) => {
-            ToolCall { tool: name.to_owned(), arguments: arguments.clone(), ..call }
-        }
-        // The gate says what is wrong with it.
-        _ => call,
+    // The gate says what is wrong with it.
+    let Some((by, (name, arguments))) = by.zip(given(&call.arguments)) else { return call };
+    let meant = terms.shelf.resolve(name).map(|meant| (meant, arguments));
+    // Whatever else is wanted of `call_tool` itself, the gate says of `call_tool`.
+    if !terms.gate.stands_for((by, &call.arguments), meant, &call.context) {
+        return call;
     }
+    ToolCall { tool: name.to_owned(), arguments: arguments.clone(), ..call }
+}
+
+/// Returns which tool `call_tool` is to call, and with what.
+fn given(arguments: &Value) -> Option<(&str, &Value)> {
+    let given = arguments.as_object().filter(|given| given.len() == 2)?;
+    Some((given.get("name")?.as_str()?, given.get("arguments")?))
 }
 
 /// Says where the rest of a result is.

@@ -12,7 +12,7 @@ use tokio::time::timeout_at;
 
 use super::{Dispatch, Principal, ToolCall, Underway};
 use crate::gate::{Admitted, CallContext, Child, Nest, Nesting, Reenter};
-use crate::registry::Code;
+use crate::registry::{Code, OwnTool};
 
 impl Reenter for Dispatch {
     fn reenter(&self, child: Child) -> BoxFuture<'_, Result<ToolReply, CallError>> {
@@ -42,7 +42,9 @@ impl Dispatch {
     pub(super) fn let_call(&self, admitted: &mut Admitted, call: &ToolCall, id: &str) {
         let resolved = admitted.resolved();
         let may_call = resolved.grants().agent.tool_calls > 0;
-        if !may_call && !matches!(resolved.code(), Code::Composite(_)) {
+        let stands_for_others =
+            matches!(resolved.code(), Code::Composite(_) | Code::Own(OwnTool::CallTool));
+        if !may_call && !stands_for_others {
             return;
         }
         let path: Weak<dyn Reenter> = Weak::clone(&self.own) as Weak<dyn Reenter>;

@@ -45,26 +45,31 @@ impl Places {
         }
     }
 
-    /// Waits for a place of `agent`, unless too many do already. A nested call has that of its parent, else a free
-    /// one, and waits for nobody but those beside it: so no number of nested calls can stand still.
+    /// Returns a place of `agent`, if one is free. A nested call has that of its parent first.
+    pub(super) fn free(&self, agent: &str, nested: Option<&Nesting>) -> Option<Place<'_>> {
+        let parents = nested.map(|nested| Arc::clone(&nested.place).try_lock_owned());
+        if let Some(Ok(place)) = parents {
+            return Some(Place::Parents(place));
+        }
+        let share = self.share_of(agent);
+        let part = Arc::clone(&share.running).try_acquire_owned().ok()?;
+        let permit = self.running.try_acquire().ok()?;
+        Some(Place::Own(permit, part, share))
+    }
+
+    /// Waits for a place of `agent`, unless too many do already. A nested call waits for nobody but those beside
+    /// it: so no number of nested calls can stand still.
     pub(super) async fn enter(
         &self,
         agent: &str,
         nested: Option<&Nesting>,
     ) -> Result<Place<'_>, CallError> {
-        let parents = nested.map(|nested| &nested.place);
-        if let Some(Ok(place)) = parents.map(|place| Arc::clone(place).try_lock_owned()) {
-            return Ok(Place::Parents(place));
-        }
-        let share = self.share_of(agent);
-        if let Ok(part) = Arc::clone(&share.running).try_acquire_owned()
-            && let Ok(permit) = self.running.try_acquire()
-        {
-            return Ok(Place::Own(permit, part, share));
-        }
-        match parents {
-            Some(place) => Ok(Place::Parents(Arc::clone(place).lock_owned().await)),
-            None => self.wait(share).await,
+        match (self.free(agent, nested), nested) {
+            (Some(place), _) => Ok(place),
+            (None, Some(nested)) => {
+                Ok(Place::Parents(Arc::clone(&nested.place).lock_owned().await))
+            }
+            (None, None) => self.wait(self.share_of(agent)).await,
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Each goes out through the one checked way, to the service that the operator named and nowhere else, so
 //! that its token reaches nobody else. The token is put in when all checks have passed. The answer is wrapped
-//! in an envelope that says how the request ended. Deliberately absent: anything of the caller but its
+//! in an envelope that says how the request ended. What the service says back of a secret is masked before
+//! anything is cut, as nobody recognises a part of one. Deliberately absent: anything of the caller but its
 //! arguments and its name.
 
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use url::Url;
 
 use super::wasm::sandbox;
 use crate::gate::Admitted;
-use crate::sandbox::WayOut;
+use crate::sandbox::{Cover, Masked, WayOut, mask};
 use crate::secrets::SecretError;
 use crate::upstream::fetch::{Unfetched, redirect};
 use crate::upstream::http::{
@@ -76,7 +77,7 @@ impl Trip<'_> {
             // Why has an address in it, and with that arguments.
             match next(&request, &answer).map_err(|_| self.leads_away())? {
                 Some(next) => request = next,
-                None => return self.answer(answer).await,
+                None => return self.answer(answer, token.is_some()).await,
             }
         }
         Ok(failed("request_failed", "the service redirects without end", None))
@@ -129,10 +130,19 @@ impl Trip<'_> {
         Ok(Some((name, sensitive(before, found.expose()).ok_or_else(unfit)?)))
     }
 
-    async fn answer(&self, answer: Response<ResponseBody>) -> Result<ToolReply, CallError> {
+    /// Reads an answer, to a request that carried a token where it `may_show` one.
+    async fn answer(
+        &self,
+        answer: Response<ResponseBody>,
+        may_show: bool,
+    ) -> Result<ToolReply, CallError> {
+        if may_show && let Some(cover) = Cover::of(&answer) {
+            return Ok(failed("request_failed", covered(cover), None));
+        }
         let status = answer.status();
         let most = self.admitted.resolved().grants().limits.output_bytes;
-        let body = Body::read(answer.into_body(), most).await.map_err(|error| self.lost(&error))?;
+        let masked = mask(answer, self.way.secrets.redactor()).into_body();
+        let body = Body::read(masked, most).await.map_err(|error| self.lost(&error))?;
         let (data, mut envelope) = body.said();
         if !status.is_success() {
             let code = format!("http_{}", status.as_u16());
@@ -223,7 +233,7 @@ struct Body {
 
 impl Body {
     /// Reads all of a body, and keeps at most `bytes_max` of it.
-    async fn read(mut body: ResponseBody, bytes_max: u64) -> Result<Self, UpstreamError> {
+    async fn read(mut body: Masked<ResponseBody>, bytes_max: u64) -> Result<Self, UpstreamError> {
         let (mut kept, mut bytes) = (Vec::new(), 0);
         while let Some(frame) = body.frame().await {
             let Ok(mut data) = frame?.into_data() else { continue };
@@ -257,6 +267,18 @@ impl Body {
         };
         let read = if is_cut { None } else { json::parse(text.as_bytes()).ok() };
         (read.unwrap_or_else(|| text.into()), also)
+    }
+}
+
+/// Says why an answer is not read.
+const fn covered(cover: Cover) -> &'static str {
+    match cover {
+        Cover::Compressed => {
+            "the service answers compressed, so that its token could not be kept out of the answer"
+        }
+        Cover::Partial => {
+            "the service answers in part, so that its token could not be kept out of the answer"
+        }
     }
 }
 

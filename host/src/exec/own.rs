@@ -1,7 +1,7 @@
 //! Runs the host's own tools: they tell an agent of other tools, and of its own results.
 
 use clawhost_core::catalog::{Origin, Tool};
-use clawhost_core::error::CallError;
+use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{FIND_TOOLS_MAX, FIND_TOOLS_PER_CALL, RESULT_PAGE_BYTES_MAX};
 use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::{find, json};
@@ -38,7 +38,7 @@ pub struct Desk<'a> {
 /// Runs `admitted`.
 ///
 /// # Errors
-/// The store of results cannot be used.
+/// The store of results cannot be used, or whatever the tool that is called says.
 pub(super) async fn run(
     tool: OwnTool,
     desk: Desk<'_>,
@@ -59,8 +59,10 @@ pub(super) async fn run(
             let (id, offset) = (text("id"), number("offset").unwrap_or(0));
             read(desk, admitted.principal(), id, offset).await
         }
-        // Any other call by it was turned into that call before.
-        OwnTool::CallTool => Ok(failed("invalid-args", "call_tool does not call itself")),
+        OwnTool::CallTool => {
+            let given = arguments.get("arguments").cloned().unwrap_or_default();
+            called(admitted, text("name"), given).await
+        }
     }
 }
 
@@ -68,6 +70,14 @@ pub(super) async fn run(
 fn whole(value: &Value) -> Option<u64> {
     let float = || value.as_f64().filter(|float| float.fract() == 0.0);
     value.as_u64().or_else(|| format!("{:.0}", float()?).parse().ok())
+}
+
+/// Makes a call that nobody could take for what it stands for: a person was asked about `call_tool` itself.
+async fn called(mut admitted: Admitted, name: &str, given: Value) -> Result<ToolReply, CallError> {
+    let Some(nest) = admitted.take_nest() else {
+        return Err(CallError::new(ErrorKind::Internal, "call_tool cannot make calls"));
+    };
+    nest.call(name, given, None, None).await
 }
 
 /// Returns the definitions of the tools that fit best, of those that the caller's session has and may call.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clawhost_core::policy::RuleRef;
 
-use super::Nest;
+use super::{Allowed, Nest};
 use crate::quarantine::Trial;
 use crate::registry::Resolved;
 
@@ -19,8 +19,11 @@ use crate::registry::Resolved;
 /// fn forge(resolved: Resolved, rule: RuleRef) -> Admitted {
 ///     let (arguments, timeout) = (String::new(), std::time::Duration::MAX);
 ///     let principal = String::new();
-///     let (approved, trial, detailed, nest) = (None, None, false, None);
-///     Admitted { resolved, principal, arguments, timeout, rule, approved, detailed, trial, nest }
+///     let (approved, trial, counted_ms, nest) = (None, None, None, None);
+///     let detailed = false;
+///     Admitted {
+///         resolved, principal, arguments, timeout, rule, approved, detailed, trial, counted_ms, nest,
+///     }
 /// }
 /// ```
 ///
@@ -40,9 +43,11 @@ pub struct Admitted {
     pub(super) arguments: String,
     pub(super) timeout: Duration,
     pub(super) rule: RuleRef,
-    pub(super) approved: Option<String>,
+    pub(super) approved: Option<Allowed>,
     pub(super) detailed: bool,
     pub(super) trial: Option<Trial>,
+    /// When it was counted among the calls of its minute.
+    pub(super) counted_ms: Option<u64>,
     pub(super) nest: Option<Nest>,
 }
 
@@ -87,8 +92,8 @@ impl Admitted {
         self.trial.take()
     }
 
-    /// Takes the digest of what a person allowed, if anybody was asked.
-    pub fn take_approval(&mut self) -> Option<String> {
+    /// Takes what was allowed, if anybody was asked.
+    pub fn take_approval(&mut self) -> Option<Allowed> {
         self.approved.take()
     }
 

@@ -5,16 +5,38 @@ use std::time::Instant;
 use clawhost_core::catalog::Tool;
 use clawhost_core::digest;
 use clawhost_core::error::CallError;
+use clawhost_core::policy::ApprovalTerms;
 use serde_json::{Value, json};
 
 use super::decide::Ask;
 use super::{Gate, Request};
-use crate::approvals::{Approved, Asked};
+use crate::approvals::{Approved, Asked, How};
 use crate::audit::CallSpan;
 
+/// What was allowed for a call, which later attempts of it bring along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowed {
+    /// The digest of tool and arguments.
+    digest: String,
+    how: How,
+}
+
+impl Allowed {
+    /// Says whether it allows the call of this digest where `terms` ask about it: a person's word does. Silence
+    /// does where it would still, and whether there is a lease still is looked up.
+    fn holds(&self, digest: &str, terms: ApprovalTerms) -> bool {
+        let counts = match self.how {
+            How::Operator => true,
+            How::Silence => terms.allow_on_timeout,
+            How::Lease => false,
+        };
+        counts && self.digest == digest
+    }
+}
+
 impl Gate {
-    /// Asks a person, unless an earlier attempt of the call did, and returns the digest of what
-    /// is allowed, still after that.
+    /// Asks a person, unless an earlier attempt of the call did, and returns what is allowed, still
+    /// after that.
     pub(super) async fn ask(
         &self,
         tool: &Tool,
@@ -22,10 +44,13 @@ impl Gate {
         ask: &Ask,
         request: Request<'_>,
         span: &mut CallSpan,
-    ) -> Result<String, CallError> {
+    ) -> Result<Allowed, CallError> {
         self.rates_left(request.principal, request.context)?;
         let digest = digest::of_json(&json!({"tool": tool.digest, "arguments": arguments}));
-        if request.approved != Some(digest.as_str()) {
+        let earlier = request.approved.filter(|earlier| earlier.holds(&digest, ask.terms));
+        let how = if let Some(earlier) = earlier {
+            earlier.how
+        } else {
             let asked = Asked {
                 call: span.call().to_owned(),
                 request_id: request.context.request_id.clone(),
@@ -38,11 +63,11 @@ impl Gate {
                 reason: ask.reason.clone(),
                 terms: ask.terms,
             };
-            self.put(asked, request, span).await?;
-        }
+            self.put(asked, request, span).await?
+        };
         // Minutes may have passed: what was spent meanwhile counts.
         self.decide(tool, Some(arguments), request.context)?;
-        Ok(digest)
+        Ok(Allowed { digest, how })
     }
 
     /// Puts a question, and notes how it was answered, by whom, and how long that took.
@@ -51,14 +76,14 @@ impl Gate {
         asked: Asked,
         request: Request<'_>,
         span: &mut CallSpan,
-    ) -> Result<(), CallError> {
+    ) -> Result<How, CallError> {
         let began = Instant::now();
         let answer = self.recorded(asked, request, span).await;
         span.waited = Some(began.elapsed());
         let approved = answer?;
-        span.note("approved", approved.how);
+        span.note("approved", approved.how.name());
         span.note("approved_by", approved.by);
-        Ok(())
+        Ok(approved.how)
     }
 
     /// Asks, between two records of their own where a policy wants them.
@@ -75,7 +100,7 @@ impl Gate {
         span.approval_asked(&asked.reason).map_err(|error| unrecorded(&error))?;
         let answer = self.sides.approvals.ask(asked, waiting).await;
         let written = match &answer {
-            Ok(approved) => span.approval_answered(true, &approved.by, approved.how),
+            Ok(approved) => span.approval_answered(true, &approved.by, approved.how.name()),
             Err(error) => {
                 let by = error.internal.as_deref().unwrap_or("nobody");
                 span.approval_answered(false, by, error.kind.name())
@@ -89,4 +114,22 @@ impl Gate {
 /// No record, no call.
 fn unrecorded(error: &std::io::Error) -> CallError {
     CallError::unrecorded("the approval could not be recorded, so it does not count", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_and_leases_count_again_only_where_they_would_allow_the_call_still() {
+        let under = |allow_on_timeout| ApprovalTerms { allow_on_timeout, ..Default::default() };
+        for (how, strict, lax) in
+            [(How::Operator, true, true), (How::Silence, false, true), (How::Lease, false, false)]
+        {
+            let allowed = Allowed { digest: "a".to_owned(), how };
+            assert_eq!(allowed.holds("a", under(false)), strict, "{how:?}");
+            assert_eq!(allowed.holds("a", under(true)), lax, "{how:?}");
+            assert!(!allowed.holds("b", under(true)), "{how:?}");
+        }
+    }
 }

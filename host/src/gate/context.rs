@@ -9,7 +9,7 @@ use clawhost_core::manifest::ToolNarrowing;
 use clawhost_core::policy::PolicySet;
 use serde_json::Value;
 
-use super::{Nesting, SessionTerms};
+use super::{Allowed, Nesting, SessionTerms};
 use crate::approvals::WaitingSink;
 use crate::dialogue::Dialogue;
 use crate::telemetry::TraceParent;
@@ -65,8 +65,8 @@ pub struct Request<'a> {
     pub arguments: &'a Value,
     /// The time the caller gives it.
     pub timeout: Option<Duration>,
-    /// The digest of what a person has allowed for this call already: an earlier attempt of it.
-    pub approved: Option<&'a str>,
+    /// What was allowed for this call already: an earlier attempt of it.
+    pub approved: Option<&'a Allowed>,
     /// What else the caller says.
     pub context: &'a CallContext,
 }

@@ -54,7 +54,8 @@ impl Gate {
         let declared = careful.as_ref().unwrap_or(facts.declared);
         let (ours, theirs) = self.verdicts(tool, (&facts, declared), arguments, context);
         let mut decision = conclude(ours)?;
-        decision.also(supervise(declared, autonomy));
+        // What `call_tool` calls is supervised as what it is.
+        decision.also(supervise(declared, autonomy).filter(|_| !tool.is_call_tool()));
         decision.also(tool.asks.then(Ask::always));
         if let Some(theirs) = theirs {
             let theirs = conclude(theirs)?;
@@ -139,6 +140,11 @@ impl Ask {
     fn of_session(self) -> Self {
         let reason = "the manifest of the caller's session asks for approval".to_owned();
         Self { rule: None, reason, ..self }
+    }
+
+    /// Says whether `other` puts the question of this one's rule, and no less strictly.
+    pub(super) fn is_put_by(&self, other: &Self) -> bool {
+        self.rule.is_some() && self.rule == other.rule && other.terms == other.terms.and(self.terms)
     }
 }
 

@@ -34,6 +34,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use self::admitted::Admitted;
+pub use self::ask::Allowed;
 pub use self::context::{CallContext, Request};
 pub use self::decide::Ask;
 use self::decide::Decision;
@@ -236,7 +237,7 @@ impl Gate {
             // It may have begun to rest while the person thought.
             trial = self.enter(&tool, request)?;
         }
-        self.take_rate(principal, context)?;
+        let counted_ms = self.take_rate(principal, context)?;
         Ok(Admitted {
             resolved,
             principal: principal.to_owned(),
@@ -246,8 +247,34 @@ impl Gate {
             rule: decision.rule,
             approved,
             trial,
+            counted_ms,
             nest: None,
         })
+    }
+
+    /// Takes back an admitted call that came to nothing before it ran: it is no call of its minute, and a trial
+    /// is the next one's.
+    pub fn take_back(&self, admitted: Admitted) {
+        let Admitted { principal, counted_ms, .. } = admitted;
+        counted_ms.into_iter().for_each(|at_ms| self.rates.lock().give_back(&principal, at_ms));
+    }
+
+    /// Looks again at an admitted call that waited for its turn: the tool may have begun to rest, and what was
+    /// spent meanwhile counts. Says whether it is admitted as it was; a person may have to be asked now.
+    ///
+    /// # Errors
+    /// As [`Gate::admit`].
+    pub fn still_admits(
+        &self,
+        admitted: &mut Admitted,
+        request: Request<'_>,
+    ) -> Result<bool, CallError> {
+        let tool = Arc::clone(admitted.resolved.tool());
+        let decision = self.decide(&tool, Some(request.arguments), request.context)?;
+        if admitted.trial.is_none() {
+            admitted.trial = self.enter(&tool, request)?;
+        }
+        Ok(decision.ask.is_none() || request.approved.is_some())
     }
 
     /// Refuses what the caller cannot call at all, or what rests.
@@ -276,10 +303,26 @@ impl Gate {
         }
     }
 
-    /// Says whether a call with `arguments` may run without anybody being asked.
-    pub fn allows(&self, resolved: Resolved, arguments: &Value, context: &CallContext) -> bool {
-        let prepared = self.prepare(resolved, Some(arguments), context, &mut |_| ());
-        prepared.is_ok_and(|prepared| prepared.decision.ask.is_none())
+    /// Says whether the call `by`, which stands for the call `meant`, may be taken for that: nobody is asked
+    /// about it, or the other is refused or asked about by the same rule anyway.
+    pub(crate) fn stands_for(
+        &self,
+        by: (Resolved, &Value),
+        meant: Option<(Resolved, &Value)>,
+        context: &CallContext,
+    ) -> bool {
+        let ask = |(resolved, arguments)| {
+            let prepared = self.prepare(resolved, Some(arguments), context, &mut |_| ());
+            prepared.map(|prepared| prepared.decision.ask)
+        };
+        match ask(by) {
+            Ok(None) => true,
+            Ok(Some(first)) => match meant.map(ask) {
+                None | Some(Err(_)) => true,
+                Some(Ok(second)) => second.is_some_and(|second| first.is_put_by(&second)),
+            },
+            Err(_) => false,
+        }
     }
 
     /// Says what would become of a call with `arguments`, or with the best of arguments where
@@ -472,10 +515,11 @@ impl Gate {
 
     /// Refuses where no call would be admitted now: a person is not asked in vain.
     fn rates_left(&self, principal: &str, context: &CallContext) -> Result<(), CallError> {
-        self.with_rates(context, |rates, limit, now| rates.left(principal, limit, now))
+        self.with_rates(context, |rates, limit, now| rates.left(principal, limit, now)).map(|_| ())
     }
 
-    fn take_rate(&self, principal: &str, context: &CallContext) -> Result<(), CallError> {
+    /// Counts a call, and returns when, in milliseconds since 1970; nothing where none are counted.
+    fn take_rate(&self, principal: &str, context: &CallContext) -> Result<Option<u64>, CallError> {
         self.with_rates(context, |rates, limit, now| rates.take(principal, limit, now))
     }
 
@@ -483,12 +527,13 @@ impl Gate {
         &self,
         context: &CallContext,
         take: impl FnOnce(&mut CallRates, u64, u64) -> Result<(), CallError>,
-    ) -> Result<(), CallError> {
+    ) -> Result<Option<u64>, CallError> {
         let limits = self.lists(context).filter_map(|list| list.rates().tool_calls_per_minute);
         let Some(limit) = limits.min() else {
-            return Ok(());
+            return Ok(None);
         };
         let now_ms = u64::try_from(clock::now_ms()).unwrap_or(0);
-        take(&mut self.rates.lock(), limit, now_ms)
+        take(&mut self.rates.lock(), limit, now_ms)?;
+        Ok(Some(now_ms))
     }
 }

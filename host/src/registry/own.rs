@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use clawhost_core::catalog::{Annotations, Origin, ToolDefinition};
+use clawhost_core::catalog::{Annotations, CALL_TOOL, Origin, ToolDefinition};
 use clawhost_core::composite::Composite;
 use clawhost_core::limits::FIND_TOOLS_MAX;
 use clawhost_core::manifest::{CatalogMode, Manifest, ToolBinding};
@@ -120,7 +120,7 @@ impl OwnTool {
         let text = || json!({"type": "string"});
         let (name, description, properties, required) = match self {
             Self::CallTool => (
-                "call_tool",
+                CALL_TOOL,
                 "Calls a tool that find_tool has found. `arguments` has to fit its input_schema.",
                 json!({"name": text(), "arguments": {"type": "object"}}),
                 json!(["name", "arguments"]),

@@ -211,15 +211,13 @@ fn nothing_was_done(answer: &Answer) -> bool {
     let Err(error) = answer else {
         return false;
     };
+    // The last of several attempts or steps says nothing about those before it.
+    if ["attempts", "step"].iter().any(|one| error.data.contains_key(*one)) {
+        return false;
+    }
     let stage = error.data.get("stage").and_then(Value::as_str);
     match error.kind {
         ErrorKind::MemoryBackend => true,
-        // The last of several attempts or steps says nothing about those before it.
-        ErrorKind::Overloaded
-            if ["attempts", "step"].iter().any(|one| error.data.contains_key(*one)) =>
-        {
-            false
-        }
         ErrorKind::Overloaded => stage.is_some_and(|stage| BEFORE_WORK.contains(&stage)),
         _ => false,
     }

@@ -124,7 +124,8 @@ async fn a_tool_that_ran_until_its_provider_had_no_room_is_not_run_again() {
     let no_room = full.clone().with("stage", "quota");
     let again = no_room.clone().with("attempts", 2);
     let step = no_room.with("step", 2);
-    for error in [full.clone().with("stage", "provider"), full, again, step] {
+    let store = CallError::new(ErrorKind::MemoryBackend, "full").with("step", 2);
+    for error in [full.clone().with("stage", "provider"), full, again, step, store] {
         let window = Window::new();
         let answer = Err(error);
         let first = answer.clone();

@@ -20,7 +20,7 @@ use clawhost_core::redact::Redactor;
 use clawhost_core::violation::Violation;
 use http::header::{ACCEPT_ENCODING, IF_RANGE, RANGE};
 use http::uri::Authority;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
@@ -29,11 +29,11 @@ use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks, WasiHttpView,
 };
 
-use super::masked;
+use super::masked::{self, Cover};
 use super::secrets::CallSecrets;
 use crate::recording::Tape;
 use crate::secrets::SecretError;
-use crate::upstream::http::{CheckedRequest, HttpClient, RequestLimits, UpstreamError, is_plain};
+use crate::upstream::http::{CheckedRequest, HttpClient, RequestLimits, UpstreamError};
 
 /// Bytes of a request's body that are taken out of a guest at once.
 const BODY_CHUNK_BYTES_MAX: usize = 65_536;
@@ -193,11 +193,11 @@ impl HttpCtx {
             let answer = client.send(request, &limits).await;
             let answer = answer.map(|answer| answer.map(|body| body.map_err(watched)));
             let answer = answer.map_err(|error| violations.explain(error))?;
-            match mask {
-                Some(_) if !is_plain(answer.headers()) => Err(compressed()),
-                Some(_) if answer.status() == StatusCode::PARTIAL_CONTENT => Err(partial()),
-                Some(redactor) => Ok(into_wasi(masked::mask(answer, redactor))),
-                None => Ok(into_wasi(answer)),
+            let Some(redactor) = mask else { return Ok(into_wasi(answer)) };
+            match Cover::of(&answer) {
+                Some(Cover::Compressed) => Err(compressed()),
+                Some(Cover::Partial) => Err(partial()),
+                None => Ok(into_wasi(masked::mask(answer, redactor))),
             }
         })
     }

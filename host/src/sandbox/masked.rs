@@ -6,8 +6,10 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use clawhost_core::redact::Redactor;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+
+use crate::upstream::http::is_plain;
 
 /// Held bytes are searched again once this part of them is new, so that a long secret which comes
 /// byte by byte is not searched for each time.
@@ -23,6 +25,25 @@ pub(crate) struct Masked<B> {
     searched: usize,
     /// Trailers, which come after what is still held.
     last: Option<Frame<Bytes>>,
+}
+
+/// What keeps the mask from seeing a secret in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cover {
+    /// A coding.
+    Compressed,
+    /// The rest of it, which was not sent.
+    Partial,
+}
+
+impl Cover {
+    /// Returns what would hide a secret in `answer` from [`mask`], if anything.
+    pub(crate) fn of<B>(answer: &Response<B>) -> Option<Self> {
+        if !is_plain(answer.headers()) {
+            return Some(Self::Compressed);
+        }
+        (answer.status() == StatusCode::PARTIAL_CONTENT).then_some(Self::Partial)
+    }
 }
 
 /// Returns `response` with its headers and body masked.

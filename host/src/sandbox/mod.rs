@@ -34,7 +34,7 @@ use clawhost_core::shell::{Refusal, ShellPolicy};
 pub use crate::progress::ProgressSink;
 pub use linker::link;
 pub(crate) use linker::link_p3;
-pub(crate) use masked::{Masked, mask};
+pub(crate) use masked::{Cover, Masked, mask};
 pub use state::CallState;
 
 use crate::channels::Channels;

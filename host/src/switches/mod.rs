@@ -205,13 +205,12 @@ impl Switches {
             }
             Turn::On => {
                 self.record(Event::ToolEnabled, tool, by, reason.as_deref())?;
-                let was = self.forget(tool).await?;
-                self.off.send_modify(|all| drop(all.remove(tool)));
-                Ok(was)
+                self.forget(tool).await
             }
         }
     }
 
+    /// Keeps a switch that is off. It is off here as of then, too, where it was turned on meanwhile.
     async fn keep(&self, tool: &str, off: Off) -> Result<bool, SwitchError> {
         let tool = tool.to_owned();
         let insert = "INSERT INTO disabled_tools (tool, by, reason, since_ms) \
@@ -219,18 +218,23 @@ impl Switches {
         let all = Arc::clone(&self.off);
         let work = move |db: &mut Connection| {
             let new = db.execute(insert, params![tool, off.by, off.reason, off.since_ms])?;
-            all.send_modify(|all| {
-                all.get_mut(&tool).into_iter().for_each(|off| off.is_kept = true)
-            });
+            all.send_modify(|all| all.entry(tool).or_insert(off).is_kept = true);
             Ok(new)
         };
         Ok(self.database.run(work).await? > 0)
     }
 
+    /// Forgets a switch that is off, in the store and here at once: of two turns at the same time, the one counts
+    /// in both that the store took last.
     async fn forget(&self, tool: &str) -> Result<bool, SwitchError> {
-        let tool = tool.to_owned();
+        let (tool, all) = (tool.to_owned(), Arc::clone(&self.off));
         let delete = "DELETE FROM disabled_tools WHERE tool = ?1";
-        Ok(self.database.run(move |db| db.execute(delete, [tool])).await? > 0)
+        let work = move |db: &mut Connection| {
+            let gone = db.execute(delete, [&tool])?;
+            all.send_modify(|all| drop(all.remove(&tool)));
+            Ok(gone)
+        };
+        Ok(self.database.run(work).await? > 0)
     }
 
     fn record(
@@ -320,6 +324,20 @@ mod tests {
         assert!(mine.check("a").is_err() && mine.check("b").is_err());
         other.turn("b", Turn::On, "operator", None).await.unwrap();
         assert!(mine.reread().await.unwrap() && mine.check("b").is_ok());
+    }
+
+    #[tokio::test]
+    async fn of_turns_at_the_same_time_the_one_counts_that_the_store_took_last() {
+        let (switches, _folder) = opened(&database()).await;
+        let by = "operator".to_owned();
+        let off = Off { by, reason: None, since_ms: 0, cuts: false, is_kept: false };
+        // It is off, and before that is kept somebody turns it on.
+        switches.off.send_modify(|all| drop(all.insert("a".to_owned(), off.clone())));
+        switches.forget("a").await.unwrap();
+        assert!(switches.check("a").is_ok());
+        switches.keep("a", off).await.unwrap();
+        assert!(switches.check("a").is_err());
+        assert!(!switches.reread().await.unwrap());
     }
 
     #[tokio::test]

@@ -9,12 +9,14 @@
 //! so: a rule about paths is a rule about words. The wall is the sandbox, whose `denied_paths`
 //! are told by the file itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ptr;
 
 use serde_json::Value;
 
 use crate::limits::{PATH_BYTES_MAX, POLICY_PATHS_MAX};
+use crate::schema::percent_decoded;
 
 /// Stands for a path that has no place below `/`: it climbs past it, is too long, or holds what
 /// tools read differently (a NUL, a control character, a backslash, `file:` at its start). It
@@ -102,7 +104,7 @@ impl fmt::Display for Folder {
 /// `target`, or whose last word is `path`, `file`, `filename`, `filepath`, `dir`, `directory`,
 /// `folder`, `cwd`, `root`, `workdir`, `basedir`, `rootdir`, `outdir`, `outfile`, `infile` or the
 /// plural of one, or whose last words are such a thing and `name` or `list`. A schema declares a
-/// property by the `format` `path`, `file-path` or `directory-path`.
+/// property by the `format` `path`, `file-path` or `directory-path`, behind a `$ref` as well.
 ///
 /// Where a call has such a path, every other text that looks like one counts as well, and so does
 /// every name of an entry: one that holds `/` or `\`, begins with `~` or `file:`, or is `..`. An
@@ -121,7 +123,10 @@ impl PathNames {
     /// its document.
     pub fn of<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut names = BTreeSet::new();
-        schemas.into_iter().for_each(|schema| find_formatted(schema, &mut names));
+        for schema in schemas {
+            let parts = Parts::of(schema).formatted();
+            find_formatted(schema, &parts, &mut names);
+        }
         Self(names)
     }
 
@@ -209,34 +214,90 @@ fn is_file_address(text: &str) -> bool {
     text.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
 }
 
-/// Finds the names that any part of a schema declares to be paths.
-fn find_formatted(schema: &Value, found: &mut BTreeSet<String>) {
+/// Finds the names that any part of a schema declares to be paths, of which these `parts` have the format.
+fn find_formatted(schema: &Value, parts: &BTreeSet<Part>, found: &mut BTreeSet<String>) {
     match schema {
-        Value::Array(items) => items.iter().for_each(|item| find_formatted(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| find_formatted(item, parts, found)),
         Value::Object(entries) => {
             for (key, value) in entries {
                 if let ("properties", Value::Object(properties)) = (key.as_str(), value) {
-                    let paths = properties.iter().filter(|(_, schema)| has_path_format(schema));
+                    let paths = properties.iter();
+                    let paths = paths.filter(|(_, part)| parts.contains(&ptr::from_ref(*part)));
                     found.extend(paths.map(|(name, _)| name.clone()));
                 }
-                find_formatted(value, found);
+                find_formatted(value, parts, found);
             }
         }
         Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-/// Says whether a property, one of its alternatives or its items have the format of a path.
-fn has_path_format(schema: &Value) -> bool {
-    match schema {
-        Value::Array(items) => items.iter().any(has_path_format),
-        Value::Object(entries) => entries.iter().any(|(key, value)| match key.as_str() {
-            "format" => value.as_str().is_some_and(|format| FORMATS.contains(&format)),
-            "properties" => false,
-            _ => has_path_format(value),
-        }),
-        Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => false,
+/// Where a part of a schema stands in memory, which says which part it is.
+type Part = *const Value;
+
+/// The parts of a schema. Each is looked at once, however often others refer to it.
+#[derive(Default)]
+struct Parts {
+    /// Those that say themselves that they have the format of a path.
+    own: Vec<Part>,
+    /// Of each part, those that have what it has: it is an alternative or the items of one, and others refer to it.
+    users: BTreeMap<Part, Vec<Part>>,
+}
+
+impl Parts {
+    fn of(root: &Value) -> Self {
+        let mut parts = Self::default();
+        parts.add(root, root);
+        parts
     }
+
+    fn add(&mut self, root: &Value, part: &Value) {
+        match part {
+            Value::Array(items) => items.iter().for_each(|item| self.add_to(root, part, item)),
+            Value::Object(entries) => {
+                for (key, value) in entries {
+                    match (key.as_str(), value) {
+                        ("format", Value::String(format)) if FORMATS.contains(&format.as_str()) => {
+                            self.own.push(ptr::from_ref(part));
+                        }
+                        ("$ref", Value::String(reference)) => {
+                            let target = referred(root, reference);
+                            target.into_iter().for_each(|target| self.uses(part, target));
+                        }
+                        // What its properties are, and what it gives a name, it is not itself.
+                        ("$defs" | "definitions" | "properties", _) => self.add(root, value),
+                        _ => self.add_to(root, part, value),
+                    }
+                }
+            }
+            Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn add_to(&mut self, root: &Value, part: &Value, inner: &Value) {
+        self.uses(part, inner);
+        self.add(root, inner);
+    }
+
+    fn uses(&mut self, part: &Value, other: &Value) {
+        self.users.entry(ptr::from_ref(other)).or_default().push(ptr::from_ref(part));
+    }
+
+    /// Returns those that have the format of a path, by themselves or by another.
+    fn formatted(self) -> BTreeSet<Part> {
+        let (mut all, mut next) = (BTreeSet::new(), self.own);
+        while let Some(part) = next.pop() {
+            if all.insert(part) {
+                next.extend(self.users.get(&part).into_iter().flatten());
+            }
+        }
+        all
+    }
+}
+
+/// Returns what a reference leads to; nothing where it leads out of the schema.
+fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    root.pointer(&percent_decoded(reference.strip_prefix('#')?)?)
 }
 
 fn is_path_name(name: &str) -> bool {
@@ -402,6 +463,10 @@ mod tests {
             json!({"properties": {"x": {"items": {"format": "file-path"}}}}),
             json!({"properties": {"x": {"anyOf": [{"type": "null"}, {"format": "directory-path"}]}}}),
             json!({"allOf": [{"$defs": {"in": {"properties": {"x": {"format": "path"}}}}}]}),
+            json!({"properties": {"x": {"$ref": "#/$defs/p"}}, "$defs": {"p": {"format": "path"}}}),
+            json!({"properties": {"x": {"items": {"$ref": "#/%24defs/a"}}}, "$defs": {
+                "a": {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]}, "b": {"format": "path"},
+            }}),
         ] {
             // Of several schemas each counts.
             let names = PathNames::of([&json!({}), &schema]);
@@ -411,6 +476,9 @@ mod tests {
             json!({"properties": {"x": {"format": "uri"}}}),
             json!({"properties": {"x": {"properties": {"z": {"format": "path"}}}}}),
             json!({"format": "path"}),
+            json!({"properties": {"x": {"$ref": "#/$defs/p"}}, "$defs": {"p": {"properties": {"z": {"format": "path"}}}}}),
+            json!({"properties": {"x": {"$ref": "other#/$defs/p"}}, "$defs": {"p": {"format": "path"}}}),
+            json!({"properties": {"x": {"$ref": "#"}}, "$defs": {"p": {"format": "path"}}}),
             json!([null, 1, true]),
         ] {
             assert_eq!(PathNames::of([&schema]).paths(&json!({"x": "a"})), [""; 0], "{schema}");

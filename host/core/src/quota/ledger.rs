@@ -104,9 +104,14 @@ impl Ledger {
         self.accounts.insert(provider.to_owned(), account);
     }
 
-    /// Returns the account of `provider`, to be kept.
+    /// Returns the account of `provider`.
     pub fn account(&self, provider: &str) -> Option<&Account> {
         self.accounts.get(provider)
+    }
+
+    /// Returns all accounts by provider, to be kept.
+    pub fn accounts(&self) -> impl Iterator<Item = (&str, &Account)> {
+        self.accounts.iter().map(|(provider, account)| (provider.as_str(), account))
     }
 
     /// Reserves what a request may use at most: its prompt, and the completion it asks for. One
@@ -120,9 +125,8 @@ impl Ledger {
         rates: &Rates,
         now_ms: u64,
     ) -> Result<Reservation, CallError> {
-        if let Some(account) = self.accounts.get_mut(&ask.provider) {
-            account.turn(now_ms);
-        }
+        // All of them: what is asked of one is held against what all had in the last hour.
+        self.accounts.values_mut().for_each(|account| account.turn(now_ms));
         let completion_tokens = self.room(ask, rates, now_ms)?;
         let held = Used { prompt_tokens: ask.prompt_tokens, completion_tokens };
         let account = self.accounts.entry(ask.provider.clone()).or_default();
@@ -181,7 +185,7 @@ impl Ledger {
     /// Returns the tokens that the completion of a request may have.
     fn room(&self, ask: &Ask, rates: &Rates, now_ms: u64) -> Result<u64, CallError> {
         self.check_requests(ask, now_ms)?;
-        let wanted = ask.completion_tokens.unwrap_or(1);
+        let wanted = least(ask);
         let mut room = ask.completion_tokens.unwrap_or(COMPLETION_TOKENS_MAX);
         for (limit, left) in self.left(ask, rates, now_ms) {
             if left < wanted {
@@ -254,6 +258,8 @@ impl Account {
     /// Begins a new day where one has begun. A clock that is set back over midnight does not begin
     /// the old day anew; one that is set back further takes along what was spent.
     fn turn(&mut self, now_ms: u64) {
+        self.requests.turn(now_ms);
+        self.tokens_of_hour.turn(now_ms);
         let today = now_ms / DAY_MS;
         if self.is_over(now_ms) {
             (self.day, self.tokens, self.cost_nano_usd) = (today, 0, 0);
@@ -264,6 +270,15 @@ impl Account {
 
     const fn is_over(&self, now_ms: u64) -> bool {
         now_ms / DAY_MS > self.day
+    }
+}
+
+/// Returns how long a completion there has to be room for. It is one token at least, as whoever has room for
+/// none may have none for the prompt; but for what uses nothing at all, a request and no more.
+fn least(ask: &Ask) -> u64 {
+    match (ask.prompt_tokens, ask.completion_tokens) {
+        (0, Some(0)) => 0,
+        (_, completion) => completion.unwrap_or(1).max(1),
     }
 }
 

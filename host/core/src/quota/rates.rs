@@ -29,6 +29,13 @@ impl CallRates {
         Ok(())
     }
 
+    /// Takes back a call of `principal` that was counted at `at_ms`.
+    pub fn give_back(&mut self, principal: &str, at_ms: u64) {
+        if let Some(calls) = self.principals.get_mut(principal) {
+            calls.correct(at_ms, 1, 0);
+        }
+    }
+
     /// Says whether [`CallRates::take`] would succeed now; counts nothing.
     ///
     /// # Errors
@@ -52,6 +59,7 @@ impl CallRates {
         let Some(calls) = self.window(principal, now_ms) else {
             return Err(exceeded("too many callers at once; try again later", None));
         };
+        calls.turn(now_ms);
         if calls.total(now_ms) >= limit_per_minute {
             let message = format!("more than {limit_per_minute} tool calls a minute");
             return Err(exceeded(&message, calls.frees_in_ms(now_ms)));
@@ -63,7 +71,10 @@ impl CallRates {
     fn window(&mut self, principal: &str, now_ms: u64) -> Option<&mut Window<SECOND_MS>> {
         let known = self.principals.contains_key(principal);
         if !known && self.principals.len() >= CALL_RATES_PRINCIPALS_MAX {
-            self.principals.retain(|_, calls| !calls.is_idle(now_ms));
+            self.principals.retain(|_, calls| {
+                calls.turn(now_ms);
+                !calls.is_idle(now_ms)
+            });
         }
         let room = known || self.principals.len() < CALL_RATES_PRINCIPALS_MAX;
         room.then(|| self.principals.entry(principal.to_owned()).or_default())
@@ -96,6 +107,17 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_is_taken_back_leaves_room_for_another() {
+        let mut rates = CallRates::default();
+        rates.take("a", 2, 0).unwrap();
+        rates.take("a", 2, 5_000).unwrap();
+        rates.give_back("a", 5_000);
+        rates.give_back("nobody", 5_000);
+        assert!(rates.take("a", 2, 6_000).is_ok());
+        assert!(rates.take("a", 2, 6_000).is_err());
+    }
+
+    #[test]
     fn each_principal_has_its_own_minute() {
         let mut rates = CallRates::default();
         assert!(rates.take("a", 2, 0).is_ok());
@@ -109,6 +131,18 @@ mod tests {
         // What was refused did not count: the first call has left, the second has not.
         assert!(rates.take("a", 2, 61_000).is_ok());
         assert!(rates.take("a", 2, 61_000).is_err());
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_blocks_nobody_for_longer_than_the_window() {
+        let mut rates = CallRates::default();
+        for n in 0..CALL_RATES_PRINCIPALS_MAX {
+            rates.take(&n.to_string(), 1, 10_000_000).unwrap();
+        }
+        assert!(rates.take("0", 1, 5_000).is_err());
+        assert!(rates.take("new", 1, 5_000).is_err());
+        assert!(rates.take("0", 1, 66_000).is_ok());
+        assert!(rates.take("new", 1, 66_000).is_ok());
     }
 
     #[test]

@@ -53,6 +53,31 @@ fn each_limit_refuses_what_would_exceed_it() {
 }
 
 #[test]
+fn a_request_for_no_completion_is_held_to_every_limit_all_the_same() {
+    let none = ProviderLimits::default();
+    let no_caps = Rates::default();
+    let zero = Some(0);
+    let day = ProviderLimits { tokens_per_day: Some(100), ..none };
+    assert_eq!(refused(&day, &no_caps, 101, zero), "tokens_per_day");
+    assert!(Ledger::default().reserve(&ask(&day, 99, zero), &no_caps, 5).is_ok());
+    let request = ProviderLimits { tokens_per_request: Some(100), ..none };
+    assert_eq!(refused(&request, &no_caps, 101, zero), "tokens_per_request");
+    let window = ProviderLimits { max_context_window: Some(100), ..none };
+    assert_eq!(refused(&window, &no_caps, 404, zero), "max_context_window");
+    let hour = Rates { tokens_per_hour: Some(9), ..no_caps };
+    assert_eq!(refused(&none, &hour, 10, zero), "tokens_per_hour");
+    let cost = Rates { cost_per_day_usd: Some(0.000_02), ..no_caps };
+    assert_eq!(refused(&none, &cost, 21, zero), "cost_per_day_usd");
+    let budget = Ask { left_nano_usd: Some(20_000), ..ask(&none, 21, zero) };
+    let refused = Ledger::default().reserve(&budget, &no_caps, 5).unwrap_err();
+    assert_eq!(refused.data["limit"], "limit_usd");
+    // What is only counted, or fetched, uses nothing.
+    let mut ledger = Ledger::default();
+    ledger.reserve(&ask(&day, 100 - 1, Some(1)), &no_caps, 5).map(drop).unwrap();
+    assert!(ledger.reserve(&ask(&day, 0, zero), &no_caps, 5).is_ok());
+}
+
+#[test]
 fn zero_means_none() {
     let zero = Some(0);
     let none = ProviderLimits::default();
@@ -63,9 +88,14 @@ fn zero_means_none() {
         ProviderLimits { max_context_window: zero, ..none },
     ] {
         refused(&limits, &Rates::default(), 0, None);
+        refused(&limits, &Rates::default(), 1, zero);
     }
-    refused(&none, &Rates { tokens_per_hour: zero, ..Rates::default() }, 0, None);
-    refused(&none, &Rates { cost_per_day_usd: Some(0.0), ..Rates::default() }, 0, None);
+    for (prompt, completion) in [(0, None), (1, zero)] {
+        let hour = Rates { tokens_per_hour: zero, ..Rates::default() };
+        refused(&none, &hour, prompt, completion);
+        let cost = Rates { cost_per_day_usd: Some(0.0), ..Rates::default() };
+        refused(&none, &cost, prompt, completion);
+    }
 }
 
 #[test]
@@ -113,6 +143,25 @@ fn a_day_ends_at_midnight_and_not_when_the_clock_is_set_back() {
     assert!(spend(3 * DAY_MS - 1).is_err(), "the clock was set back over midnight");
     assert!(spend(DAY_MS).is_err(), "the clock was set back two days");
     assert!(spend(2 * DAY_MS).is_ok());
+}
+
+#[test]
+fn a_window_that_is_full_empties_in_time_though_the_clock_is_set_back() {
+    let (now_ms, back_ms) = (9 * DAY_MS, 8 * DAY_MS);
+    let minute = ProviderLimits { requests_per_minute: Some(1), ..ProviderLimits::default() };
+    let hour = Rates { tokens_per_hour: Some(10), ..Rates::default() };
+    let mut ledger = Ledger::default();
+    ledger.reserve(&ask(&minute, 9, Some(1)), &hour, now_ms).map(drop).unwrap();
+    let other = Ask { provider: "q".to_owned(), ..ask(&minute, 1, Some(1)) };
+    let mut limit = |ask: &Ask, now_ms| {
+        ledger.reserve(ask, &hour, now_ms).map(drop).map_err(|no| no.data["limit"].clone())
+    };
+    let same = ask(&minute, 1, Some(1));
+    assert_eq!(limit(&same, back_ms), Err("requests_per_minute".into()));
+    assert_eq!(limit(&same, back_ms + 61_000), Err("tokens_per_hour".into()));
+    // Who has spent nothing itself waits for the others' hour, and no longer.
+    assert_eq!(limit(&other, back_ms + 61_000), Err("tokens_per_hour".into()));
+    assert_eq!(limit(&other, back_ms + 3_660_000), Ok(()));
 }
 
 #[test]
@@ -193,7 +242,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let index = 0_usize..8;
     let step = prop_oneof![
-        4 => (0_u64..60, prop::option::of(1_u64..60))
+        4 => (0_u64..60, prop::option::of(0_u64..60))
             .prop_map(|(prompt, completion)| Step::Reserve { prompt, completion }),
         2 => (index.clone(), 0_u64..=1_000)
             .prop_map(|(index, per_mille)| Step::Settle { index, per_mille }),
@@ -246,7 +295,9 @@ proptest! {
             match step {
                 Step::Reserve { prompt, completion } => {
                     let granted = ledger.reserve(&ask(&limits, prompt, completion), &caps, now_ms);
-                    let fits = model.today(now_ms) + prompt + completion.unwrap_or(1) <= 300;
+                    let least = u64::from(prompt > 0 || completion != Some(0));
+                    let wanted = completion.unwrap_or(1).max(least);
+                    let fits = model.today(now_ms) + prompt + wanted <= 300;
                     match granted {
                         Ok(granted) => {
                             prop_assert!(fits);

@@ -34,18 +34,21 @@ impl<const SLOT_MS: u64> Window<SLOT_MS> {
         Some(leaves_ms.saturating_sub(now_ms))
     }
 
+    /// Takes along what it holds, where the clock was set back by more than the window: it is of this moment
+    /// then, or it would count until the clock has caught up.
+    pub(super) fn turn(&mut self, now_ms: u64) {
+        let now = now_ms / SLOT_MS;
+        if self.slots.back().is_some_and(|(last, _)| *last > now.saturating_add(SLOTS)) {
+            let total = self.slots.iter().fold(0, |sum, (_, used)| used.saturating_add(sum));
+            self.slots = VecDeque::from([(now, total)]);
+        }
+    }
+
     /// Adds what is used at `now_ms`, and forgets what has left the window.
     pub(super) fn add(&mut self, now_ms: u64, used: u64) {
+        self.turn(now_ms);
         let now = now_ms / SLOT_MS;
-        match self.slots.back() {
-            // The clock was set back by more than the window: what it holds is of this moment,
-            // or it would count until the clock has caught up.
-            Some((last, _)) if *last > now + SLOTS => {
-                let total = self.slots.iter().fold(0, |sum, (_, used)| used.saturating_add(sum));
-                self.slots = VecDeque::from([(now, total)]);
-            }
-            _ => self.slots.retain(|(slot, _)| slot.saturating_add(SLOTS) >= now),
-        }
+        self.slots.retain(|(slot, _)| slot.saturating_add(SLOTS) >= now);
         match self.slots.back_mut() {
             Some((last, sum)) if *last >= now => *sum = sum.saturating_add(used),
             _ => self.slots.push_back((now, used)),
@@ -117,5 +120,9 @@ mod tests {
         window.add(10_000, 1);
         assert_eq!(window.total(10_000), 7);
         assert_eq!(window.total(71_000), 0);
+        // Nor is anything added to a window that is full.
+        window.add(1_000_000, 5);
+        window.turn(10_000);
+        assert_eq!((window.total(10_000), window.total(71_000)), (5, 0));
     }
 }

@@ -433,7 +433,7 @@ fn evaluated_again(keywords: &Map<String, Value>, depth: u64) -> u64 {
 }
 
 /// Undoes percent-encoding, as the validator does before it follows a pointer.
-fn percent_decoded(text: &str) -> Option<String> {
+pub(crate) fn percent_decoded(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
     for part in parts {

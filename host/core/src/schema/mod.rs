@@ -16,7 +16,7 @@ use crate::digest;
 use crate::limits::{JSON_DEPTH_MAX, SCHEMA_EVALUATIONS_MAX, SCHEMA_PATTERN_BYTES_MAX};
 use crate::truncate;
 use cost::Cost;
-pub(crate) use cost::compiled_bytes;
+pub(crate) use cost::{compiled_bytes, percent_decoded};
 pub use together::together;
 
 /// One mismatch, which may name all unknown properties.

@@ -3,8 +3,8 @@ use std::pin::Pin;
 
 use clawhost_core::egress::{HostPattern, HostRules, Schemes};
 use clawhost_core::grants::{Grants, Injection, SecretGrant};
-use http::HeaderName;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use http::{HeaderName, StatusCode};
 use http_body_util::Full;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

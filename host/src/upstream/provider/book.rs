@@ -150,9 +150,13 @@ impl Book {
         let caller = caller.clone();
         let work = move |connection: &mut Connection| {
             let change = connection.transaction()?;
-            let mut ledger = load(&change)?;
+            let before = load(&change)?;
+            let mut ledger = before.clone();
             let (decided, cost) = decide(&mut ledger, &change)?;
-            keep(&change, &provider, &ledger)?;
+            let is_new = |(of, account): &(&str, &Account)| before.account(of) != Some(*account);
+            for (of, account) in ledger.accounts().filter(is_new) {
+                keep(&change, of, account)?;
+            }
             if let Some(cost) = cost {
                 cost.write(&change, &caller, &provider)?;
             }
@@ -180,10 +184,7 @@ fn parse(account: &str) -> rusqlite::Result<Account> {
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, Type::Text, error.into()))
 }
 
-fn keep(connection: &Connection, provider: &str, ledger: &Ledger) -> rusqlite::Result<()> {
-    let Some(account) = ledger.account(provider) else {
-        return Ok(());
-    };
+fn keep(connection: &Connection, provider: &str, account: &Account) -> rusqlite::Result<()> {
     let account = serde_json::to_string(account)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     connection.execute(

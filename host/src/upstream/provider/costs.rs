@@ -143,6 +143,25 @@ pub(super) fn spend(
     Ok(())
 }
 
+/// Takes along what an agent spent, where the clock was set back by more than the window: it is of this minute
+/// then, or it would count until the clock has caught up.
+fn turn(connection: &Connection, agent: &str, window_ms: u64, now_ms: u64) -> rusqlite::Result<()> {
+    let (now, end) = (now_ms / BUDGET_PIECE_MS, now_ms.saturating_add(window_ms) / BUDGET_PIECE_MS);
+    connection.execute(
+        "INSERT INTO agent_spending
+            SELECT agent, ?2, sum(requests), CAST(total(nano_usd) AS INTEGER) FROM agent_spending
+            WHERE agent = ?1 AND minute > ?3 GROUP BY agent
+         ON CONFLICT (agent, minute) DO UPDATE SET
+            requests = requests + excluded.requests, nano_usd = nano_usd + excluded.nano_usd",
+        params![agent, signed(now), signed(end)],
+    )?;
+    connection.execute(
+        "DELETE FROM agent_spending WHERE agent = ?1 AND minute > ?2",
+        params![agent, signed(end)],
+    )?;
+    Ok(())
+}
+
 /// Returns what an agent spent in the window before `now_ms`.
 pub(super) fn spent(
     connection: &Connection,
@@ -150,6 +169,7 @@ pub(super) fn spent(
     window_ms: u64,
     now_ms: u64,
 ) -> rusqlite::Result<Spent> {
+    turn(connection, agent, window_ms, now_ms)?;
     let first = signed(now_ms.saturating_sub(window_ms) / BUDGET_PIECE_MS);
     let number = |row: &Row<'_>, at| {
         row.get::<_, Option<i64>>(at)
@@ -254,6 +274,16 @@ mod tests {
         Change::made(&unsent).write(&store, &ada, "main").unwrap();
         Change::released(&unsent).write(&store, &ada, "main").unwrap();
         assert_eq!(costs(&store, 20_000, None), [("ada".to_owned(), 1, 68)]);
+    }
+
+    #[test]
+    fn what_was_spent_before_the_clock_was_set_back_counts_for_one_window_more() {
+        let store = store();
+        Change::made(&reserve(20_000)).write(&store, &Caller::new("ada", "t"), "main").unwrap();
+        let (window_ms, back_ms) = (2 * BUDGET_PIECE_MS, 19_000 * DAY_MS);
+        let spent = |at_ms| spent(&store, "ada", window_ms, at_ms).unwrap().nano_usd;
+        let later_ms = back_ms + window_ms;
+        assert_eq!([back_ms, later_ms, later_ms + BUDGET_PIECE_MS].map(spent), [50, 50, 0]);
     }
 
     #[test]
