@@ -189,8 +189,9 @@ async fn asked_by(rules: &str) -> Vec<String> {
     let done = loop {
         tokio::select! {
             done = &mut begun => break done.unwrap().unwrap(),
-            question = host.answer(Answer::Approve { lease: None }) => {
-                asked.push(question.asked.tool.clone());
+            // Not answered within the choice: the call may be done before it is known that it was answered.
+            _ = host.asked(1) => {
+                asked.push(host.answer(Answer::Approve { lease: None }).await.asked.tool.clone());
             }
         }
     };
