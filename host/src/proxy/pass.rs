@@ -181,6 +181,8 @@ struct Seen {
     usage: Map<String, Value>,
     /// It said that the answer has ended.
     is_over: bool,
+    /// It said what is the end of the answer where nothing comes after it.
+    may_be_over: bool,
     /// It said that there is none, and why.
     error: Option<Value>,
     /// The provider keeps the answer itself.
@@ -208,13 +210,17 @@ impl Seen {
     fn end(&mut self) {
         let cut = self.events.next(&mut b"\n\n".as_slice(), PROXY_HISTORY_TEXT_BYTES_MAX);
         cut.iter().for_each(|event| self.hear(event));
+        self.is_over |= self.may_be_over;
     }
 
     fn hear(&mut self, event: &[u8]) {
+        self.is_over |= event == b"[DONE]";
         // What is too long to be read may be its end, as that of a response, which says all of it again.
-        self.is_over |= event == b"[DONE]" || event.len() > PROXY_HISTORY_TEXT_BYTES_MAX;
+        self.may_be_over |= event.len() > PROXY_HISTORY_TEXT_BYTES_MAX;
         let event: Value = serde_json::from_slice(event).unwrap_or_default();
-        self.is_over |= is_end(&event);
+        self.is_over |= LAST.contains(&text(&event, "type"));
+        let mut choices = items(&event, "choices").iter();
+        self.may_be_over |= choices.any(|choice| !text(choice, "finish_reason").is_empty());
         self.error = error_of(&event).or_else(|| self.error.take());
         for id in mediate::made(&event, self.is_kept) {
             if self.made.len() < PROXY_NAMES_KEPT_MAX && self.made.insert(id.to_owned()) {
@@ -235,14 +241,9 @@ impl Seen {
     }
 }
 
-/// Says whether an event is the end of its answer, or says why that ends.
-fn is_end(event: &Value) -> bool {
-    const LAST: [&str; 4] =
-        ["message_stop", "response.completed", "response.failed", "response.incomplete"];
-    let mut choices = items(event, "choices").iter();
-    LAST.contains(&text(event, "type"))
-        || choices.any(|choice| !text(choice, "finish_reason").is_empty())
-}
+/// The events that are the end of their answers, or say why these end.
+const LAST: [&str; 4] =
+    ["message_stop", "response.completed", "response.failed", "response.incomplete"];
 
 /// Returns the error that an event is.
 fn error_of(event: &Value) -> Option<Value> {
@@ -289,31 +290,36 @@ mod tests {
         let seen = |events: &[&str]| {
             let mut seen = Seen::default();
             events.iter().for_each(|event| seen.see(format!("data: {event}\n\n").as_bytes()));
-            (seen.is_over, seen.error)
+            let is_over = seen.is_over;
+            seen.end();
+            (is_over, seen.is_over, seen.error)
         };
         let part = r#"{"choices":[{"delta":{"content":"x"},"finish_reason":null}],"error":null}"#;
-        assert_eq!(seen(&[part]), (false, None));
+        assert_eq!(seen(&[part]), (false, false, None));
+        // Another choice may still be coming, and what is long may be anything.
+        let choice = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
         let long = format!("\"{}\"", "x".repeat(PROXY_HISTORY_TEXT_BYTES_MAX));
+        for last in [choice, &long] {
+            assert_eq!(seen(&[part, last]), (false, true, None));
+        }
         for end in [
             "[DONE]",
-            r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
             r#"{"type":"message_stop"}"#,
             r#"{"type":"response.completed","response":{"error":null}}"#,
             r#"{"type":"response.incomplete"}"#,
-            &long,
         ] {
-            assert_eq!(seen(&[part, end]), (true, None));
+            assert_eq!(seen(&[part, end]), (true, true, None));
         }
         for error in [
             r#"{"error":{"message":"m"}}"#,
             r#"{"type":"error","error":{"message":"m"}}"#,
             r#"{"type":"response.failed","response":{"error":{"message":"m"}}}"#,
         ] {
-            let error = seen(&[error, part]).1;
+            let error = seen(&[error, part]).2;
             assert_eq!(error, Some(json!({ "error": { "message": "m" } })));
         }
         let error = r#"{"type":"error","message":"m"}"#;
-        assert_eq!(seen(&[error]).1, serde_json::from_str(error).ok());
+        assert_eq!(seen(&[error]).2, serde_json::from_str(error).ok());
     }
 
     #[test]
