@@ -2,7 +2,7 @@
 
 use clawhost_tests::Proxied;
 use clawhost_tests::model::Say;
-use clawhost_tests::proxied::{OPENAI_PATH, PROVIDER_KEY, request};
+use clawhost_tests::proxied::{OPENAI_PATH, PROVIDER_KEY, request, until};
 use serde_json::{Value, json};
 
 use crate::proxy::{ALL_PATHS, NOTHING, messages, says, spoken, streamed, word};
@@ -17,9 +17,11 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
     let error = "data: {\"error\":{\"message\":\"overloaded\"}}\n\n".to_owned();
     let says = vec![
         Say::Events(events.clone()),
-        Say::Cut(vec![events[0].clone(), "data: {\"cho".to_owned()]),
+        Say::Cut(vec![events[0].clone(), "event: chunk\ndata: {\"cho".to_owned()]),
         Say::Events(vec![events[0].clone(), error.clone()]),
         Say::Events(events[..1].to_vec()),
+        Say::Cut(events.clone()),
+        Say::Open(events.clone()),
     ];
     let mut proxied = Proxied::new(NOTHING, says).await;
     let body = streamed(request(OPENAI_PATH, "hi")).to_string();
@@ -33,10 +35,21 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
     // What the provider ends with passes, whatever it is.
     assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, format!("{}{error}", events[0]));
     assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, events[0]);
+    // Behind the end of an answer nothing breaks off, and nobody has to read on.
+    assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, events.concat());
+    let token = format!("x-api-key: {}", proxied.token("ada"));
+    let mut stream = proxied.begin(OPENAI_PATH, &[&token], &body).await;
+    until(&mut stream, "[DONE]").await;
+    drop(stream);
     proxied.stop().await;
     let history = proxied.history("ada");
     assert_eq!((&history[0]["status"], &history[0]["status_code"]), (&json!("ok"), &json!(200)));
     assert_eq!(history[0]["usage"]["prompt_tokens"], 50);
+    for turn in &history[4..] {
+        assert_eq!((&turn["status"], &turn["status_code"]), (&json!("ok"), &json!(200)), "{turn}");
+        assert_eq!((&turn["error"], &turn["usage"]["prompt_tokens"]), (&Value::Null, &json!(50)));
+    }
+    assert_eq!(history.len(), 6);
     for (turn, why) in history[1..].iter().zip(["broke off", "overloaded", "broke off"]) {
         assert_eq!((&turn["status"], &turn["status_code"]), (&json!("error"), &json!(502)));
         assert!(turn["error"]["error"]["message"].as_str().unwrap().contains(why), "{turn}");
@@ -49,10 +62,18 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
 #[tokio::test]
 async fn an_answer_that_is_an_error_is_one_for_the_client_too() {
     let error = json!({ "choices": [], "error": { "message": "rate limited", "code": 429 } });
-    let proxied = Proxied::open(vec![Say::Json(error)]).await;
-    let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+    let body = request(OPENAI_PATH, "hi").to_string();
+    let proxied = Proxied::open(vec![Say::Json(error.clone())]).await;
+    let got = proxied.post(OPENAI_PATH, &body).await;
     let told = (got.status, got.json()["error"]["message"].clone());
     assert_eq!(told, (502, json!("rate limited")));
+    // Where bytes pass the record says so.
+    let mut proxied = Proxied::new(NOTHING, vec![Say::Json(error.clone())]).await;
+    let got = proxied.post(OPENAI_PATH, &body).await;
+    assert_eq!((got.status, got.json()), (200, error));
+    proxied.stop().await;
+    let turn = &proxied.history("ada")[0];
+    assert_eq!((&turn["status"], &turn["status_code"]), (&json!("error"), &json!(502)), "{turn}");
 }
 
 #[tokio::test]

@@ -22,6 +22,8 @@ pub enum Say {
     Events(Vec<String>),
     /// The same, and breaks off.
     Cut(Vec<String>),
+    /// The same, and says no more, nor that it is all, until the client is gone.
+    Open(Vec<String>),
     /// Says what follows when it is told to.
     When(Arc<Notify>, Box<Self>),
     /// Answers with the vector of each text of `input`; 400 where one text has none.
@@ -210,6 +212,10 @@ async fn answer(stream: &mut TcpStream, say: Say) -> std::io::Result<()> {
             stream.write_all(b"0\r\n\r\n").await?;
         }
         Say::Cut(events) => stream.write_all(events_of(&events).as_bytes()).await?,
+        Say::Open(events) => {
+            stream.write_all(events_of(&events).as_bytes()).await?;
+            return Box::pin(answer(stream, Say::Silence)).await;
+        }
         Say::When(told, then) => {
             told.notified().await;
             return Box::pin(answer(stream, *then)).await;

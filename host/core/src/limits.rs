@@ -536,8 +536,8 @@ limits! {
     PROXY_LARGE_REQUESTS_MAX: usize = 4;
     /// The most that one answer without tools of ours may take through the proxy: what the clients' own libraries wait.
     PROXY_PASS_MS: u64 = 600_000;
-    /// A line of a stream that passes, which waits for its end: a longer one passes in parts.
-    PROXY_LINE_BYTES_MAX: usize = 1_048_576;
+    /// An event of a stream that passes, which waits for its end: a longer one passes in parts.
+    PROXY_EVENT_BYTES_MAX: usize = 1_048_576;
     /// Time between two comments that keep a runner's connection while a turn goes on (the managed-tools table).
     PROXY_KEEPALIVE_MS: u64 = 250;
     /// Turns of one conversation whose hidden messages are kept (the managed-tools table).

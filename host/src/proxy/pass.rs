@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use clawhost_core::json::{items, text};
 use clawhost_core::limits::{
-    PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_LINE_BYTES_MAX, PROXY_NAMES_KEPT_MAX, PROXY_PASS_MS,
+    PROXY_EVENT_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_NAMES_KEPT_MAX, PROXY_PASS_MS,
 };
 use clawhost_core::mediate::{self, Dialect};
 use futures_util::stream;
@@ -44,6 +44,9 @@ impl Proxy {
                 let answer: Value = serde_json::from_slice(&whole).unwrap_or_default();
                 if parts.status.is_success() {
                     self.made_of(&asked, &provider, &answer).await;
+                    if asked.dialect.is_error(&answer) {
+                        record.answered_by(&provider, &model, StatusCode::BAD_GATEWAY);
+                    }
                 }
                 record.finish(&answer);
                 Full::new(whole).boxed()
@@ -51,8 +54,9 @@ impl Proxy {
             Answered::Stream(body, held) => {
                 let body = mask(Response::new(body), Arc::clone(&redactor)).into_body();
                 let seen = Seen { is_kept: asked.is_kept(), ..Seen::default() };
-                let (told, line) = (Told { seen, record }, BytesMut::new());
-                events(Passing { proxy: self.clone(), asked, body, held, told, line })
+                let told = Told { seen, record, dialect: asked.dialect, has_ended: false };
+                let begun = BytesMut::new();
+                events(Passing { proxy: self.clone(), asked, body, held, told, begun })
             }
         };
         let mut response = Response::new(body);
@@ -82,8 +86,8 @@ struct Passing {
     body: Masked<ResponseBody>,
     held: Box<Held>,
     told: Told,
-    /// The beginning of a line that has not ended.
-    line: BytesMut,
+    /// The beginning of an event that has not ended.
+    begun: BytesMut,
 }
 
 impl Passing {
@@ -98,29 +102,22 @@ impl Passing {
 struct Told {
     seen: Seen,
     record: Record,
-}
-
-impl Told {
-    /// Takes note that the stream has ended, which is not always the end of an answer.
-    fn end(&mut self, dialect: &dyn Dialect) {
-        if self.seen.is_over && self.seen.error.is_none() {
-            self.record.end();
-        } else {
-            self.break_off(dialect);
-        }
-    }
-
-    /// Takes note that there is no more of the answer, and why, where the provider said so.
-    fn break_off(&mut self, dialect: &dyn Dialect) {
-        let body = self.seen.error.clone();
-        let refused = Refused { body, ..Refused::new(StatusCode::BAD_GATEWAY, BROKE_OFF) };
-        self.record.refuse(&refused, dialect);
-    }
+    dialect: &'static dyn Dialect,
+    /// The provider says no more, whatever that makes of its answer.
+    has_ended: bool,
 }
 
 impl Drop for Told {
+    /// An answer that has ended is whole, also where nobody reads on to the end of its stream.
     fn drop(&mut self) {
         self.record.got(&self.seen.told());
+        let body = self.seen.error.take();
+        if self.seen.is_over && body.is_none() {
+            self.record.end();
+        } else if self.has_ended || body.is_some() {
+            let refused = Refused { body, ..Refused::new(StatusCode::BAD_GATEWAY, BROKE_OFF) };
+            self.record.refuse(&refused, self.dialect);
+        }
     }
 }
 
@@ -135,41 +132,46 @@ fn events(passing: Passing) -> Body {
                 let data = frame.into_data().unwrap_or_default();
                 passing.told.seen.see(&data);
                 passing.note().await;
-                let whole = lines(&mut passing.line, &data);
+                let whole = whole(&mut passing.begun, &data);
                 Some((Ok(Frame::data(whole)), Some(passing)))
             }
-            Some(Err(error)) => {
+            Some(Err(error)) if !passing.told.seen.is_over => {
                 tracing::warn!("a stream through the proxy broke off: {error}");
+                passing.told.has_ended = true;
                 let dialect = passing.asked.dialect;
-                passing.told.break_off(dialect);
                 let event = dialect.error_event(&dialect.error(502, BROKE_OFF));
                 // A client takes it for no part of what had begun.
                 Some((Ok(Frame::data(Bytes::from(format!("\n\n{event}")))), None))
             }
-            None => {
+            // Behind the end of an answer nothing of it breaks off.
+            _ => {
+                passing.told.has_ended = true;
                 passing.told.seen.end();
                 passing.note().await;
-                let Passing { asked, held, mut told, line, .. } = passing;
+                let Passing { held, told, begun, .. } = passing;
                 let usage = Value::from(told.seen.usage.clone());
                 // The stream ends when that is on disk, as the next request may be held against it.
                 let said = told.seen.said;
                 drop(tokio::spawn(async move { held.settle(&usage, said).await }).await);
-                told.end(asked.dialect);
-                (!line.is_empty()).then(|| (Ok(Frame::data(line.freeze())), None))
+                (!begun.is_empty()).then(|| (Ok(Frame::data(begun.freeze())), None))
             }
         }
     });
     StreamBody::new(stream).boxed()
 }
 
-/// Takes what has come, and returns the lines that have ended with it; what has begun of another stays in `line`.
-/// Where a stream breaks off, no client could read a part of one, nor what follows it.
-fn lines(line: &mut BytesMut, data: &[u8]) -> Bytes {
-    line.extend_from_slice(data);
-    let end = data.iter().rposition(|byte| matches!(byte, b'\n' | b'\r'));
-    let begun = end.map_or(line.len(), |end| data.len() - end - 1);
-    let begun = if line.len() > PROXY_LINE_BYTES_MAX { 0 } else { begun };
-    line.split_to(line.len() - begun).freeze()
+/// Takes what has come, and returns the events that have ended with it; what has `begun` of another stays. Where a
+/// stream breaks off, no client could read a part of one, nor what follows it: a name alone is an event to them.
+fn whole(begun: &mut BytesMut, data: &[u8]) -> Bytes {
+    let from = begun.len().saturating_sub(1);
+    begun.extend_from_slice(data);
+    let new = begun.get(from..).unwrap_or_default();
+    let empty = new.windows(2).rposition(|two| matches!(two, b"\n\n" | b"\n\r" | b"\r\r"));
+    let end = empty.map_or(0, |at| from + at + 2);
+    // Behind a return it is a part of that line's end.
+    let end = end + usize::from(begun.get(end) == Some(&b'\n'));
+    let is_long = begun.len() - end > PROXY_EVENT_BYTES_MAX;
+    begun.split_to(if is_long { begun.len() } else { end }).freeze()
 }
 
 /// What was read of a stream in passing: what it used, and its text for the history.
@@ -179,6 +181,8 @@ struct Seen {
     usage: Map<String, Value>,
     /// It said that the answer has ended.
     is_over: bool,
+    /// It said what is the end of the answer where nothing comes after it.
+    may_be_over: bool,
     /// It said that there is none, and why.
     error: Option<Value>,
     /// The provider keeps the answer itself.
@@ -206,13 +210,17 @@ impl Seen {
     fn end(&mut self) {
         let cut = self.events.next(&mut b"\n\n".as_slice(), PROXY_HISTORY_TEXT_BYTES_MAX);
         cut.iter().for_each(|event| self.hear(event));
+        self.is_over |= self.may_be_over;
     }
 
     fn hear(&mut self, event: &[u8]) {
+        self.is_over |= event == b"[DONE]";
         // What is too long to be read may be its end, as that of a response, which says all of it again.
-        self.is_over |= event == b"[DONE]" || event.len() > PROXY_HISTORY_TEXT_BYTES_MAX;
+        self.may_be_over |= event.len() > PROXY_HISTORY_TEXT_BYTES_MAX;
         let event: Value = serde_json::from_slice(event).unwrap_or_default();
-        self.is_over |= is_end(&event);
+        self.is_over |= LAST.contains(&text(&event, "type"));
+        let mut choices = items(&event, "choices").iter();
+        self.may_be_over |= choices.any(|choice| !text(choice, "finish_reason").is_empty());
         self.error = error_of(&event).or_else(|| self.error.take());
         for id in mediate::made(&event, self.is_kept) {
             if self.made.len() < PROXY_NAMES_KEPT_MAX && self.made.insert(id.to_owned()) {
@@ -233,14 +241,9 @@ impl Seen {
     }
 }
 
-/// Says whether an event is the end of its answer, or says why that ends.
-fn is_end(event: &Value) -> bool {
-    const LAST: [&str; 4] =
-        ["message_stop", "response.completed", "response.failed", "response.incomplete"];
-    let mut choices = items(event, "choices").iter();
-    LAST.contains(&text(event, "type"))
-        || choices.any(|choice| !text(choice, "finish_reason").is_empty())
-}
+/// The events that are the end of their answers, or say why these end.
+const LAST: [&str; 4] =
+    ["message_stop", "response.completed", "response.failed", "response.incomplete"];
 
 /// Returns the error that an event is.
 fn error_of(event: &Value) -> Option<Value> {
@@ -287,45 +290,53 @@ mod tests {
         let seen = |events: &[&str]| {
             let mut seen = Seen::default();
             events.iter().for_each(|event| seen.see(format!("data: {event}\n\n").as_bytes()));
-            (seen.is_over, seen.error)
+            let is_over = seen.is_over;
+            seen.end();
+            (is_over, seen.is_over, seen.error)
         };
         let part = r#"{"choices":[{"delta":{"content":"x"},"finish_reason":null}],"error":null}"#;
-        assert_eq!(seen(&[part]), (false, None));
+        assert_eq!(seen(&[part]), (false, false, None));
+        // Another choice may still be coming, and what is long may be anything.
+        let choice = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
         let long = format!("\"{}\"", "x".repeat(PROXY_HISTORY_TEXT_BYTES_MAX));
+        for last in [choice, &long] {
+            assert_eq!(seen(&[part, last]), (false, true, None));
+        }
         for end in [
             "[DONE]",
-            r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
             r#"{"type":"message_stop"}"#,
             r#"{"type":"response.completed","response":{"error":null}}"#,
             r#"{"type":"response.incomplete"}"#,
-            &long,
         ] {
-            assert_eq!(seen(&[part, end]), (true, None));
+            assert_eq!(seen(&[part, end]), (true, true, None));
         }
         for error in [
             r#"{"error":{"message":"m"}}"#,
             r#"{"type":"error","error":{"message":"m"}}"#,
             r#"{"type":"response.failed","response":{"error":{"message":"m"}}}"#,
         ] {
-            let error = seen(&[error, part]).1;
+            let error = seen(&[error, part]).2;
             assert_eq!(error, Some(json!({ "error": { "message": "m" } })));
         }
         let error = r#"{"type":"error","message":"m"}"#;
-        assert_eq!(seen(&[error]).1, serde_json::from_str(error).ok());
+        assert_eq!(seen(&[error]).2, serde_json::from_str(error).ok());
     }
 
     #[test]
-    fn a_line_passes_when_it_has_ended_or_is_long() {
-        let mut line = BytesMut::new();
-        let mut pass = |data: &[u8]| lines(&mut line, data);
-        assert_eq!(pass(b"data: {"), "");
-        assert_eq!(pass(b"\"a\""), "");
-        assert_eq!(pass(b":1}\n\ndata: x\r"), "data: {\"a\":1}\n\ndata: x\r");
-        assert_eq!(pass(b"\nda"), "\n");
-        let long = vec![b'x'; PROXY_LINE_BYTES_MAX];
-        assert_eq!(pass(&long).len(), 2 + PROXY_LINE_BYTES_MAX);
-        assert_eq!(pass(b"y\nz"), "y\n");
-        assert_eq!(line, "z");
+    fn an_event_passes_when_it_has_ended_or_is_long() {
+        let mut begun = BytesMut::new();
+        let mut pass = |data: &[u8]| whole(&mut begun, data);
+        assert_eq!(pass(b"event: a\ndata: {"), "");
+        assert_eq!(pass(b"}\n"), "");
+        assert_eq!(pass(b"\nevent: b\n"), "event: a\ndata: {}\n\n");
+        assert_eq!(pass(b"data: x\r\n\r"), "event: b\ndata: x\r\n\r");
+        assert_eq!(pass(b"\n: c"), "\n");
+        assert_eq!(pass(b"\r\r"), ": c\r\r");
+        assert_eq!(pass(b"data: y\r\n\r\nda"), "data: y\r\n\r\n");
+        let long = vec![b'x'; PROXY_EVENT_BYTES_MAX];
+        assert_eq!(pass(&long).len(), 2 + PROXY_EVENT_BYTES_MAX);
+        assert_eq!(pass(b"y\n\nz"), "y\n\n");
+        assert_eq!(begun, "z");
     }
 
     #[test]

@@ -156,10 +156,12 @@ trait Answers: Send + Sync + 'static {
     }
 
     /// Ends what still runs; it is answered.
-    fn close(&self) {}
+    fn close(&self) -> impl Future<Output = ()> + Send;
 
-    /// Waits until nothing is left of what was begun.
-    fn flush(&self) -> impl Future<Output = ()> + Send;
+    /// Waits until what is written down of all that was begun is on disk.
+    fn flush(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 }
 
 async fn run<A: Answers>(
@@ -183,13 +185,14 @@ async fn run<A: Answers>(
     if timeout(shutdown.grace, answered).await.is_err() {
         warn!("calls still running after the grace of {:?} are cancelled", shutdown.grace);
     }
-    app.close();
-    app.flush().await;
+    app.close().await;
     let closed = async { while connections.join_next().await.is_some() {} };
     if timeout(CLOSE_GRACE, closed).await.is_err() {
         debug!("closing connections that do not close by themselves");
     }
-    // Dropping the set ends what is left.
+    // An answer that breaks off is written down as well.
+    connections.shutdown().await;
+    app.flush().await;
 }
 
 async fn serve_connection<A: Answers>(

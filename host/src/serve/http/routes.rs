@@ -264,7 +264,7 @@ impl<C: Calls> Answers for App<C> {
         self.calls.services().running.wait().await;
     }
 
-    fn close(&self) {
+    async fn close(&self) {
         self.stopped.cancel();
         self.agents.values().for_each(|agent| agent.claws.end());
     }

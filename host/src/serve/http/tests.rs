@@ -4,7 +4,9 @@ mod bounds;
 mod claw;
 mod sessions;
 
+use std::future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use clawhost_core::limits::{
@@ -18,12 +20,13 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::places::Places;
-use super::{HttpOptions, serve_within};
+use super::places::{Places, Seat};
+use super::{Answers, HttpOptions, serve_within, start};
 use crate::serve::calls::Calls as _;
 use crate::serve::fake::{Fake, modern};
 use crate::state::{Credentials, FolderEnv, StateDir};
@@ -531,6 +534,45 @@ async fn smuggled_lengths_are_refused() {
         stream.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"HTTP/1.1 400", "{lengths}");
     }
+}
+
+/// Begins answers, and ends none.
+#[derive(Default)]
+struct Endless {
+    begun: Notify,
+    held: Arc<()>,
+    /// How many hold it when all is to be on disk.
+    holders: AtomicUsize,
+}
+
+impl Answers for Endless {
+    async fn answer(&self, _: super::Request, _: &Arc<Seat>) -> http::Response<super::Body> {
+        let _held = Arc::clone(&self.held);
+        self.begun.notify_one();
+        future::pending().await
+    }
+
+    async fn close(&self) {}
+
+    async fn flush(&self) {
+        self.holders.store(Arc::strong_count(&self.held), Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_at_the_end_is_over_before_all_is_on_disk() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, app) = (listener.local_addr().unwrap(), Arc::new(Endless::default()));
+    let shutdown = CancellationToken::new();
+    let told = shutdown.clone().into();
+    let server = start(listener, address, Arc::clone(&app), Places::all(), told);
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n").await.unwrap();
+    app.begun.notified().await;
+    tokio::time::pause();
+    shutdown.cancel();
+    server.task.await.unwrap();
+    assert_eq!(app.holders.load(Ordering::SeqCst), 1);
 }
 
 /// A request that is answered for as long as its answer is held.

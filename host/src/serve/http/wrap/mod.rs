@@ -112,7 +112,7 @@ impl Answers for Wrapped {
         self.route(request, seat).await.unwrap_or_else(|denial| denied(&denial))
     }
 
-    async fn flush(&self) {
+    async fn close(&self) {
         self.server.stop().await;
     }
 }
