@@ -14,7 +14,7 @@ use super::{Binder, Draft};
 use crate::registry::drop_in::{self, DropIn};
 use crate::registry::offer::{Offer, Offered};
 
-/// Which names the files have, in the form in which catalogs compare them.
+/// Which CKP names the files have: those of catalogs, as they are written.
 #[derive(Debug, Default)]
 pub(in crate::registry) struct Claims {
     names: BTreeMap<String, BTreeSet<String>>,
@@ -27,7 +27,7 @@ impl Claims {
         let mut now = Self::default();
         for file in files {
             let names: BTreeSet<String> = match file.status.offer() {
-                Some(offer) => offer.tools.iter().map(|tool| compared(&tool.ckp_name)).collect(),
+                Some(offer) => offer.tools.iter().map(|tool| tool.ckp_name.clone()).collect(),
                 None => self.names.get(&file.name).cloned().unwrap_or_default(),
             };
             for name in &names {
@@ -40,7 +40,7 @@ impl Claims {
 
     /// Returns the other files that have the name, as people read them.
     fn rivals(&self, file: &str, ckp_name: &str) -> Option<String> {
-        let files = self.files.get(&compared(ckp_name)).into_iter().flatten();
+        let files = self.files.get(ckp_name).into_iter().flatten();
         let others: Vec<String> =
             files.filter(|other| *other != file).map(|other| format!("`{other}`")).collect();
         (!others.is_empty()).then(|| others.join(", "))
@@ -80,9 +80,4 @@ fn misnamed(file: &str, ToolBinding { name, at, .. }: &ToolBinding) -> Option<St
             "it was pulled as `{stem}`, and is not what {at} binds: if it is meant, pull it with `--name {name}`, or move that document beside it"
         )
     })
-}
-
-/// Returns a name as a catalog compares it: two that differ in case only are a trap.
-fn compared(ckp_name: &str) -> String {
-    ckp_name.to_ascii_lowercase()
 }
