@@ -238,7 +238,9 @@ fn absent(terms: &Terms, call: &ToolCall) -> CallError {
         Some(refused) => {
             let (kind, text) = match refused.is_upstream {
                 true => {
-                    (ErrorKind::Upstream, format!("the MCP server of {name:?} does not offer it"))
+                    let text =
+                        format!("the MCP server of {name:?} does not answer, or does not offer it");
+                    (ErrorKind::Upstream, text)
                 }
                 false => (ErrorKind::Sandbox, format!("{name:?} was refused when it was loaded")),
             };

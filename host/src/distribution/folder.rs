@@ -100,10 +100,7 @@ impl ToolsFolder {
             Some(_) | None => {}
         }
         if is_new {
-            let component = aside(file, &pulled.bytes)?;
-            // No pull takes longer than that.
-            regular::sweep(&component, Duration::from_millis(DISTRIBUTION_MS));
-            changes.push(Change::Put(component, file.to_owned()));
+            changes.push(Change::Put(aside(file, &pulled.bytes)?, file.to_owned()));
         }
         Ok(Staged { changes })
     }
@@ -155,8 +152,11 @@ pub(crate) fn change_lock(
     Ok(())
 }
 
+/// Writes a file aside, and removes what pulls that were killed left there: none takes longer than that.
 fn aside(path: &Path, content: &[u8]) -> Result<NamedTempFile, Trouble> {
-    regular::beside(path, content, MODE).map_err(|error| failed(path, &error))
+    let file = regular::beside(path, content, MODE).map_err(|error| failed(path, &error))?;
+    regular::sweep(&file, Duration::from_millis(DISTRIBUTION_MS));
+    Ok(file)
 }
 
 fn put(file: NamedTempFile, path: &Path) -> Result<(), Trouble> {
@@ -225,6 +225,8 @@ mod tests {
             lock.insert(&reference, locked.clone());
             Ok(())
         };
+        let left = File::create(folder.path().join(".new-abcdef")).unwrap();
+        left.set_modified(std::time::UNIX_EPOCH).unwrap();
         let full = || Err(Trouble::Server("no room".to_owned()));
         let is_locked = || folder.path().join(LOCK_FILE).exists();
         assert!(change_lock(folder.path(), add, full).is_err());

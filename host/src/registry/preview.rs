@@ -65,7 +65,7 @@ impl Preview {
         }
     }
 
-    /// Refuses a name that another file has as well: only one of them is served.
+    /// Refuses a name that another file has as well: neither of them serves it.
     fn compare(&mut self, file: &Path, offer: &Offer) {
         let second = offer.origin.to_string();
         for tool in &offer.tools {

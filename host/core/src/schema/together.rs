@@ -49,8 +49,9 @@ const PARTS: [&str; 9] = [
 const WHOLE: [&str; 4] =
     ["$dynamicRef", "$recursiveRef", "unevaluatedItems", "unevaluatedProperties"];
 
-/// Returns a schema that takes what `own` and `other` both take. Where no plain one does, it is `other`,
-/// which somebody has written after `own`.
+/// Returns a schema that takes all that `own` and `other` both take: nothing else where a plain one says
+/// that, and never less. Where the two cannot be laid over each other at all, it is `other`, which somebody
+/// has written after `own`.
 pub fn together(own: &Value, other: &Value) -> Value {
     if own == other {
         return own.clone();
@@ -70,22 +71,24 @@ fn typed(schema: &Value, own: &Value) -> Value {
 
 fn join(own: &Object, other: &Object) -> Option<Object> {
     let properties = properties(own, other)?;
-    let is_closed = closed(own)? || closed(other)?;
+    let is_closed = closed(own) || closed(other);
+    let is_mixed = own.get("$schema") != other.get("$schema");
     let has_parts = |schema: &Object| PARTS.iter().any(|part| schema.contains_key(*part));
+    let is_plain = |schema: &Object| is_plain(schema, is_mixed);
     if !is_plain(own) || !is_plain(other) || (has_parts(own) && has_parts(other)) {
         return None;
     }
     let mut all = own.clone();
     for (key, value) in other {
         let joined = match (key.as_str(), own.get(key)) {
-            ("properties" | "additionalProperties", _) => continue,
+            ("properties", _) => continue,
             ("$schema", Some(own)) => own.clone(),
-            (_, None) => value.clone(),
-            (_, Some(own)) if own == value => continue,
             ("required", Some(own)) => united(own, value)?,
             ("$defs" | "definitions", Some(own)) => named(own, value)?,
-            (word, _) if WORDS.contains(&word) => value.clone(),
-            _ => return None,
+            // Without it, what one of them says of other names would hold for those of its pattern.
+            ("patternProperties", Some(own)) if own != value => return None,
+            // Of two words one is shown.
+            _ => value.clone(),
         };
         all.insert(key.clone(), joined);
     }
@@ -100,29 +103,34 @@ fn join(own: &Object, other: &Object) -> Option<Object> {
 }
 
 /// Says whether nothing in it would mean something else beside more: of references, those to definitions
-/// stay what they are.
-fn is_plain(schema: &Object) -> bool {
+/// stay what they are. Beside one of another dialect, `is_mixed`, items by their places would.
+fn is_plain(schema: &Object, is_mixed: bool) -> bool {
     let is_old = |of: &Value| of.as_str().is_some_and(|of| of.contains("draft-04"));
     let leads_away = |to: &Value| {
         let to = to.as_str().unwrap_or_default();
         !to.starts_with("#/$defs/") && !to.starts_with("#/definitions/")
     };
+    let has_places = |node: &Value| {
+        node.get("prefixItems").is_some() || node.get("items").is_some_and(Value::is_array)
+    };
     let is_hard = |node: &Value| {
-        node.get("$ref").is_some_and(leads_away) || WHOLE.iter().any(|key| node.get(key).is_some())
+        node.get("$ref").is_some_and(leads_away)
+            || WHOLE.iter().any(|key| node.get(key).is_some())
+            || (is_mixed && has_places(node))
     };
     !schema.contains_key("$ref")
         && !schema.get("$schema").is_some_and(is_old)
         && !any_schema(&Value::Object(schema.clone()), &is_hard)
 }
 
-/// Says whether it takes no property but those it names; nothing where that is more than yes or no.
-fn closed(schema: &Object) -> Option<bool> {
-    schema.get("additionalProperties").map_or(Some(true), Value::as_bool).map(|open| !open)
+/// Says whether it takes no property but those it names.
+fn closed(schema: &Object) -> bool {
+    schema.get("additionalProperties") == Some(&Value::Bool(false))
 }
 
 /// Returns the properties that both take: of a closed one, those that it names.
 fn properties(own: &Object, other: &Object) -> Option<Object> {
-    let (shut, also_shut) = (closed(own)?, closed(other)?);
+    let (shut, also_shut) = (closed(own), closed(other));
     let is_by_pattern = [own, other].iter().any(|of| of.contains_key("patternProperties"));
     if is_by_pattern && (shut || also_shut) {
         return None;
@@ -245,13 +253,44 @@ mod tests {
     }
 
     #[test]
+    fn of_two_words_that_do_not_go_together_one_is_shown_with_all_else() {
+        let own = json!({
+            "type": "object", "properties": {"a": {"type": "integer"}, "b": {}}, "required": ["b"],
+            "additionalProperties": {}, "maxProperties": 3
+        });
+        let other = json!({
+            "properties": {"a": {"maximum": 5}}, "additionalProperties": {"type": "string"},
+            "maxProperties": 2
+        });
+        let all = json!({
+            "type": "object", "properties": {"a": {"type": "integer", "maximum": 5}, "b": {}},
+            "required": ["b"], "additionalProperties": {"type": "string"}, "maxProperties": 2
+        });
+        assert_eq!(together(&own, &other), all);
+    }
+
+    #[test]
+    fn items_by_their_places_are_read_in_the_dialect_that_they_are_written_in() {
+        let old = json!({
+            "$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
+            "properties": {"a": {"items": [{"type": "string"}]}}
+        });
+        let new =
+            json!({"type": "object", "properties": {"a": {"prefixItems": [{"maxLength": 1}]}}});
+        let plain = json!({"type": "object", "properties": {"b": {"items": {"type": "string"}}}});
+        assert_eq!(together(&old, &new), new);
+        assert_eq!(together(&new, &old), old);
+        assert_eq!(together(&plain, &old), old);
+        assert_eq!(together(&new, &plain)["properties"].as_object().unwrap().len(), 2);
+    }
+
+    #[test]
     fn where_two_cannot_be_laid_over_each_other_the_later_is_shown() {
         let own = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
         for other in [
             json!({"properties": {"b": {"$ref": "#/properties/a"}, "a": {"maximum": 1}}}),
             json!({"unevaluatedProperties": false}),
             json!({"$ref": "#/$defs/a", "$defs": {"a": {"required": ["a"]}}}),
-            json!({"additionalProperties": {"type": "integer"}}),
             json!({"patternProperties": {"a": {}}, "additionalProperties": false}),
         ] {
             let mut wanted = other.clone();

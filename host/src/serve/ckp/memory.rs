@@ -8,6 +8,7 @@ use std::time::Instant;
 use chrono::DateTime;
 use clawhost_core::error::CallError;
 use clawhost_core::truncate;
+use clawhost_core::uri::Kind;
 use serde_json::{Map, Value, json};
 
 use super::members::put;
@@ -25,7 +26,7 @@ const STORE_SHOWN_BYTES_MAX: usize = 256;
 impl<C: Calls> Session<C> {
     pub(super) fn memory_store(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
         let params = Params::new(members);
-        let store = params.name("store")?.to_owned();
+        let store = self.local_name(params, "store", Kind::Memory, params.name("store")?)?;
         let entries = params.list("entries")?.iter().enumerate();
         let entries: Vec<NewEntry> = entries
             .map(|(index, entry)| new_entry(params, index, entry))
@@ -45,7 +46,7 @@ impl<C: Calls> Session<C> {
 
     pub(super) fn memory_query(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
         let params = Params::new(members);
-        let store = params.name("store")?.to_owned();
+        let store = self.local_name(params, "store", Kind::Memory, params.name("store")?)?;
         let query = query(Params::within(params.object("query")?, "query."))?;
         let ticket = self.ticket()?;
         let (memory, scope) = self.memory("claw.memory.query")?;
@@ -61,7 +62,8 @@ impl<C: Calls> Session<C> {
     }
 
     pub(super) fn memory_compact(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
-        let store = Params::new(members).name("store")?.to_owned();
+        let params = Params::new(members);
+        let store = self.local_name(params, "store", Kind::Memory, params.name("store")?)?;
         let ticket = self.ticket()?;
         let (memory, scope) = self.memory("claw.memory.compact")?;
         let calls = self.inner().calls.clone();

@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::members::put;
 use super::session::{Agreed, Answer, Authority, Session};
-use super::tool::{named, other_version};
 use crate::serve::calls::Calls;
 use crate::serve::message::Fault;
 use crate::serve::params::Params;
@@ -28,7 +27,7 @@ impl<C: Calls> Session<C> {
         let input = task.object_or_none("input")?.cloned().map(Value::Object);
         let context = Params::within(params.object("context")?, "context.");
         let request_id = context.request_id("request_id")?.to_owned();
-        let swarm = self.swarm_name(context, context.name("swarm")?)?;
+        let swarm = self.local_name(context, "swarm", Kind::Swarm, context.name("swarm")?)?;
         let ticket = self.ticket()?;
         let once = self.once("claw.swarm.delegate", &request_id, members, &ticket);
         let (swarms, from) = self.swarm("claw.swarm.delegate", &ticket.agreed)?;
@@ -55,7 +54,8 @@ impl<C: Calls> Session<C> {
     pub(super) fn swarm_discover(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
         let params = Params::new(members);
         let name = params.text_or_none("swarm")?;
-        let name = name.map(|name| self.swarm_name(params, name)).transpose()?;
+        let name =
+            name.map(|name| self.local_name(params, "swarm", Kind::Swarm, name)).transpose()?;
         let ticket = self.ticket()?;
         let (swarms, _) = self.swarm("claw.swarm.discover", &ticket.agreed)?;
         let peers = swarms.discover(name.as_deref())?;
@@ -74,7 +74,7 @@ impl<C: Calls> Session<C> {
     }
 
     fn broadcast(&self, params: Params<'_>) -> Result<(), Fault> {
-        let name = self.swarm_name(params, params.name("swarm")?)?;
+        let name = self.local_name(params, "swarm", Kind::Swarm, params.name("swarm")?)?;
         let message = Value::Object(params.object("message")?.clone());
         let ticket = self.ticket()?;
         let (swarms, from) = self.swarm("claw.swarm.broadcast", &ticket.agreed)?;
@@ -85,14 +85,6 @@ impl<C: Calls> Session<C> {
         let absent = || Fault::method(method, "this host has no swarm");
         let swarm = self.inner().calls.services().swarm.cloned().ok_or_else(absent)?;
         Ok((swarm, self.member(&agreed.manifest.identity)))
-    }
-
-    /// Returns the name of the swarm that `text` names.
-    fn swarm_name(&self, params: Params<'_>, text: &str) -> Result<String, Fault> {
-        let uri = named(params, "swarm", Kind::Swarm, text)?;
-        let manifest = self.inner().calls.services().manifest;
-        let wrong = other_version(&uri, [manifest.version_of(uri.kind, &uri.name)]);
-        wrong.map_or(Ok(uri.name), |reason| Err(params.fault("swarm", reason)))
     }
 
     /// Returns who the agent is in swarms, whose session calls itself `identity`.

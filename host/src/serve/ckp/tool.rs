@@ -102,12 +102,7 @@ impl Asked {
 }
 
 /// Returns what `text` names: it is a name, or a canonical address of that kind.
-pub(super) fn named(
-    params: Params<'_>,
-    key: &str,
-    kind: Kind,
-    text: &str,
-) -> Result<LocalUri, Fault> {
+fn named(params: Params<'_>, key: &str, kind: Kind, text: &str) -> Result<LocalUri, Fault> {
     if !text.contains("://") {
         return Ok(LocalUri { kind, name: text.to_owned(), version: None });
     }
@@ -120,15 +115,26 @@ pub(super) fn named(
 }
 
 /// Says what is wrong where an address names a version that is none of these.
-pub(super) fn other_version<const N: usize>(
-    uri: &LocalUri,
-    there: [Option<&str>; N],
-) -> Option<String> {
+fn other_version<const N: usize>(uri: &LocalUri, there: [Option<&str>; N]) -> Option<String> {
     let wanted = uri.version.as_deref().filter(|wanted| !there.contains(&Some(*wanted)))?;
     Some(format!("is not here in version {wanted}"))
 }
 
 impl<C: Calls> Session<C> {
+    /// Returns the name by which `text` means something of the host's, in the version that is there.
+    pub(super) fn local_name(
+        &self,
+        params: Params<'_>,
+        key: &str,
+        kind: Kind,
+        text: &str,
+    ) -> Result<String, Fault> {
+        let uri = named(params, key, kind, text)?;
+        let manifest = self.inner().calls.services().manifest;
+        let wrong = other_version(&uri, [manifest.version_of(kind, &uri.name)]);
+        wrong.map_or(Ok(uri.name), |reason| Err(params.fault(key, reason)))
+    }
+
     pub(super) fn tool_call(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
         let asked = Asked::read(members)?;
         let manifest = self.inner().calls.services().manifest;
