@@ -205,6 +205,10 @@ fn under(rules: &str) -> TestHostBuilder {
 
 /// Returns a host with one place under these rules.
 async fn narrow(rules: &str) -> TestHost {
+    narrowed(rules).build().await
+}
+
+fn narrowed(rules: &str) -> TestHostBuilder {
     let hold = |host: HostBuilder| {
         host.tool(native("hold", || async {
             HOLD.notified().await;
@@ -212,7 +216,7 @@ async fn narrow(rules: &str) -> TestHost {
         }))
     };
     let host = under(rules).runtime_file("version: 1").calls_running(1);
-    host.limits("timeout_ms: 60000").extend(hold).build().await
+    host.limits("timeout_ms: 60000").extend(hold)
 }
 
 /// What takes the place waits for it. A permit that one test leaves would be taken by another.
@@ -263,6 +267,23 @@ async fn a_call_that_waits_for_a_place_meanwhile_has_to_pass_the_new_documents()
         assert_eq!(host.workspace().join("a.txt").exists(), runs);
         host.check_audit();
     }
+}
+
+#[tokio::test]
+async fn a_call_that_is_turned_away_before_it_runs_is_none_of_its_minute() {
+    let _alone = ALONE.lock().await;
+    let host = narrowed(ALL).calls_waiting(0).build().await;
+    let holds = host.begin("hold", json!({}));
+    host.arrived(1).await;
+    for _ in 0..3 {
+        let turned_away = within("it ends", writes(&host)).await.unwrap().unwrap_err();
+        assert_eq!(turned_away.data["stage"], "queue", "{turned_away:?}");
+    }
+    HOLD.notify_one();
+    within("the place is free", holds).await.unwrap().unwrap();
+    within("it ends", writes(&host)).await.unwrap().unwrap();
+    assert!(host.workspace().join("a.txt").exists());
+    host.check_audit();
 }
 
 #[tokio::test]

@@ -683,7 +683,7 @@ limits! {
     BRIDGE_MESSAGE_BYTES_MAX: usize = 10_485_760;
     /// What is kept of a line that is too long: of an answer, its number stands there.
     LINE_BEGINNING_BYTES_MAX: usize = 128;
-    /// Bytes a bridged server may write between two answers that somebody waits for, and as many to standard error; more is a flood, and it is stopped.
+    /// Bytes a bridged server may write beside the answers that somebody waits for, and as many to standard error; more is a flood, and it is stopped.
     BRIDGE_UNASKED_BYTES_MAX: u64 = 67_108_864;
     /// What a line counts for among these at least: each is read for itself, and as many bytes could be as many empty ones.
     BRIDGE_LINE_BYTES_MIN: usize = 64;

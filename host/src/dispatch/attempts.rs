@@ -123,10 +123,17 @@ impl Dispatch {
         underway.timings.gate += underway.told.stage("gate", watch.lap());
         underway.span.waited.take().map(|waited| underway.told.stage("approval", waited));
         let mut admitted = admitted?;
-        let Some(place) = self.placed(&terms, &mut admitted, underway).await? else {
-            underway.attempts.unbegin();
-            terms.gate.take_back(admitted);
-            return Box::pin(self.attempt(underway)).await;
+        let place = match self.placed(&terms, &mut admitted, underway).await {
+            Ok(Some(place)) => place,
+            Ok(None) => {
+                underway.attempts.unbegin();
+                terms.gate.take_back(admitted);
+                return Box::pin(self.attempt(underway)).await;
+            }
+            Err(refused) => {
+                terms.gate.take_back(admitted);
+                return Err(refused);
+            }
         };
         underway.begin(&terms, &tool, &mut admitted);
         let reply = self.run(admitted, &terms, underway).await;

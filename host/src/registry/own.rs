@@ -25,7 +25,7 @@ pub(crate) struct Own {
 /// A tool of the host itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnTool {
-    /// Calls another tool; the call is then that tool's and nothing else.
+    /// Calls another tool: the call is that tool's and nothing else, or made within its own where it is asked about.
     CallTool,
     /// Finds the tools that fit a few words.
     FindTool,

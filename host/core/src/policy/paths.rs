@@ -264,8 +264,10 @@ impl Parts {
                             let target = referred(root, reference);
                             target.into_iter().for_each(|target| self.uses(part, target));
                         }
-                        // What its properties are, and what it gives a name, it is not itself.
-                        ("$defs" | "definitions" | "properties", _) => self.add(root, value),
+                        // What its properties are, and what it gives a name, it is not itself. Names are no keywords.
+                        ("$defs" | "definitions" | "properties", Value::Object(named)) => {
+                            named.values().for_each(|inner| self.add(root, inner));
+                        }
                         _ => self.add_to(root, part, value),
                     }
                 }
@@ -479,9 +481,11 @@ mod tests {
             json!({"properties": {"x": {"$ref": "#/$defs/p"}}, "$defs": {"p": {"properties": {"z": {"format": "path"}}}}}),
             json!({"properties": {"x": {"$ref": "other#/$defs/p"}}, "$defs": {"p": {"format": "path"}}}),
             json!({"properties": {"x": {"$ref": "#"}}, "$defs": {"p": {"format": "path"}}}),
+            json!({"properties": {"properties": {"properties": {"z": {"format": "path"}}}}}),
             json!([null, 1, true]),
         ] {
-            assert_eq!(PathNames::of([&schema]).paths(&json!({"x": "a"})), [""; 0], "{schema}");
+            let arguments = json!({"x": "a", "properties": {"x": "a"}});
+            assert_eq!(PathNames::of([&schema]).paths(&arguments), [""; 0], "{schema}");
         }
     }
 
