@@ -4,10 +4,11 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
+use std::time::Duration;
 
 use clawhost_core::limits::{CALLS_PER_AGENT_PERMILLE, CALLS_RUNNING_MAX};
 use clawhost_tests::canary::SECRET;
-use clawhost_tests::host::text;
+use clawhost_tests::host::{call_within, text};
 use clawhost_tests::{Cli, Client, Served, TestHost};
 use serde_json::{Value, json};
 
@@ -280,6 +281,32 @@ async fn of_changes_to_one_file_at_the_same_time_none_is_lost() {
     }
     assert_eq!(fs::read_to_string(&path).unwrap().matches("done").count(), 20);
     assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 1, "and nothing is left");
+}
+
+#[tokio::test]
+async fn a_file_that_a_call_holds_is_changed_by_no_other_under_any_name() {
+    let host = host().await;
+    let (folder, path) = (host.workspace(), host.workspace().join("f"));
+    fs::write(&path, "old").unwrap();
+    fs::create_dir(folder.join("d")).unwrap();
+    symlink("../f", folder.join("d/link")).unwrap();
+    symlink("d/link", folder.join("link")).unwrap();
+    fs::write(folder.join(".f.lock-0"), "").unwrap();
+    // What follows is not held up by loading the tools.
+    host.ask("read_file", json!({"path": "f"})).await;
+    let within = Duration::from_millis(500);
+    for name in ["f", "d/link", "link"] {
+        let edit = json!({"path": name, "old_text": "old", "new_text": "new"});
+        let write = json!({"path": name, "content": "new"});
+        for (tool, arguments) in [("edit_file", edit), ("write_file", write)] {
+            let outcome = host.host().call(call_within(tool, arguments, within)).await;
+            assert_eq!(outcome.map_err(|error| error.kind.code()).err(), Some(-32014), "{name}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "old", "{tool} {name}");
+        }
+    }
+    fs::remove_file(folder.join(".f.lock-0")).unwrap();
+    host.ask("write_file", json!({"path": "link", "content": "new"})).await;
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! WASI has no locks. Whoever holds a file has made an empty one beside it, `.name.lock-0`, and
 //! removes it at the end. A call that is killed leaves its own behind: one that is older than
 //! anybody holds a file is removed by who comes upon it. What does not ask to hold a file is not
-//! kept from it: [`write`](super::write), another program.
+//! kept from it: the shell, another program.
 
 use std::time::Duration;
 
@@ -18,11 +18,18 @@ use crate::error::ToolError;
 const HELD_MAX: Duration = Duration::from_secs(10);
 /// The age from which nobody holds a file: far above that, as the last change may be slow.
 const LEFT_AFTER: Duration = Duration::from_secs(30);
-/// How long to wait for each file: less than most calls have, so that they say what they wait for.
-const WAIT_MAX: Duration = Duration::from_secs(20);
+/// How long to wait for all of them: less than most calls have, so that they say what they wait for
+/// and leave nothing behind, and than a file is held, as one of them may be held meanwhile.
+const WAIT_MAX: Duration = Duration::from_secs(8);
+const _: () = assert!(
+    WAIT_MAX.as_secs() < HELD_MAX.as_secs() && HELD_MAX.as_secs() < LEFT_AFTER.as_secs(),
+    "who waits for one file holds the others, and who holds some is not taken for gone"
+);
 /// The first pause between two looks; each is twice as long as the one before, up to the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(32);
+/// Links that are followed to one file: as many as systems follow.
+const LINKS_MAX: usize = 40;
 
 /// Files that no other call holds as long as this is there.
 #[derive(Debug)]
@@ -30,6 +37,8 @@ pub struct Held<'a> {
     locks: Vec<Lock<'a>>,
     /// When the first of them was taken, since the Unix epoch.
     since: Duration,
+    /// How long other calls were waited for.
+    waited: Duration,
 }
 
 #[derive(Debug)]
@@ -38,17 +47,17 @@ struct Lock<'a> {
     name: String,
 }
 
-/// Waits until nobody else holds any of the files at `paths`, and holds them. One in a folder that
-/// is not there yet is not held: nobody can have read it.
+/// Waits until nobody else holds any of the files at `paths`, and holds them: of a link, what it leads
+/// to. One in a folder that is not there yet is not held: nobody can have read it.
 ///
 /// # Errors
 /// `invalid-path`, `permission-denied`, or `execution-failed` where somebody holds one for too long.
 pub fn hold<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Held<'a>, ToolError> {
-    let places = paths.into_iter().map(Place::find);
+    let places = paths.into_iter().map(|path| Place::find(path).map(Place::followed));
     let mut places = places.collect::<Result<Vec<_>, _>>()?;
     // All in one order, so that no two calls wait for each other.
-    places.sort_by_key(|place| place.below.text());
-    let mut held = Held { locks: Vec::new(), since: now() };
+    places.sort_by_key(|place| (place.below.text(), place.path));
+    let mut held = Held { locks: Vec::new(), since: now(), waited: Duration::ZERO };
     places.into_iter().try_for_each(|place| held.take(place))?;
     Ok(held)
 }
@@ -71,7 +80,7 @@ impl<'a> Held<'a> {
         let [Some(name), Some(cleaning)] = names else {
             return Err(place.error(ErrorCode::IsDirectory));
         };
-        let (mut waited, mut pause) = (Duration::ZERO, PAUSE_MIN);
+        let mut pause = PAUSE_MIN;
         loop {
             if self.locks.is_empty() {
                 self.since = now();
@@ -81,12 +90,12 @@ impl<'a> Held<'a> {
                 Err(ErrorCode::NoEntry) => return Ok(()),
                 // Another name of the same file, or one that begins as this one does.
                 Err(ErrorCode::Exist) if self.has(&place, &name) => return Ok(()),
-                Err(ErrorCode::Exist) if waited < WAIT_MAX => place.clear(&name, &cleaning),
+                Err(ErrorCode::Exist) if self.waited < WAIT_MAX => place.clear(&name, &cleaning),
                 Err(ErrorCode::Exist) => return Err(busy(place.path)),
                 Err(code) => return Err(place.error(code)),
             }
             sleep(pause);
-            waited += pause;
+            self.waited += pause;
             pause = PAUSE_MAX.min(pause * 2);
         }
         self.locks.push(Lock { place, name });
@@ -111,6 +120,15 @@ impl Drop for Held<'_> {
 }
 
 impl Place<'_> {
+    /// Returns the place that links lead to from here: whoever writes here changes that.
+    fn followed(mut self) -> Self {
+        for _ in 0..LINKS_MAX {
+            let Ok(target) = self.root.readlink_at(&self.below.text()) else { break };
+            self.below = self.below.linked(&target);
+        }
+        self
+    }
+
     /// Makes an empty file that must not be there.
     fn make(&self, name: &str) -> Result<(), ErrorCode> {
         let how = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
