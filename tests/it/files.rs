@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clawhost_core::limits::{CALLS_PER_AGENT_PERMILLE, CALLS_RUNNING_MAX};
 use clawhost_tests::canary::SECRET;
@@ -291,16 +291,17 @@ async fn a_file_that_a_call_holds_is_changed_by_no_other_under_any_name() {
     fs::create_dir(folder.join("d")).unwrap();
     symlink("../f", folder.join("d/link")).unwrap();
     symlink("d/link", folder.join("link")).unwrap();
-    fs::write(folder.join(".f.lock-0"), "").unwrap();
+    let lock = fs::File::create(folder.join(".f.lock-0")).unwrap();
     // What follows is not held up by loading the tools.
     host.ask("read_file", json!({"path": "f"})).await;
-    let within = Duration::from_millis(500);
+    let within = Duration::from_millis(300);
     for name in ["f", "d/link", "link"] {
         let edit = json!({"path": name, "old_text": "old", "new_text": "new"});
         let write = json!({"path": name, "content": "new"});
         for (tool, arguments) in [("edit_file", edit), ("write_file", write)] {
-            let outcome = host.host().call(call_within(tool, arguments, within)).await;
-            assert_eq!(outcome.map_err(|error| error.kind.code()).err(), Some(-32014), "{name}");
+            lock.set_modified(SystemTime::now()).unwrap();
+            let error = host.host().call(call_within(tool, arguments, within)).await.unwrap_err();
+            assert_eq!(error.kind.code(), -32014, "{tool} {name}: {error}");
             assert_eq!(fs::read_to_string(&path).unwrap(), "old", "{tool} {name}");
         }
     }
@@ -317,6 +318,18 @@ async fn what_a_killed_call_has_left_keeps_nobody_from_a_file() {
         let lock = fs::File::create(host.workspace().join(name)).unwrap();
         lock.set_modified(std::time::UNIX_EPOCH).unwrap();
     }
+    host.ask("edit_file", json!({"path": "f", "old_text": "old", "new_text": "new"})).await;
+    assert_eq!(fs::read_to_string(host.workspace().join("f")).unwrap(), "new");
+    assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn what_a_call_has_left_that_was_killed_just_now_is_waited_for() {
+    let host = host().await;
+    fs::write(host.workspace().join("f"), "old").unwrap();
+    let lock = fs::File::create(host.workspace().join(".f.lock-0")).unwrap();
+    // Half a second before nobody can hold the file any more.
+    lock.set_modified(SystemTime::now() - Duration::from_millis(7_500)).unwrap();
     host.ask("edit_file", json!({"path": "f", "old_text": "old", "new_text": "new"})).await;
     assert_eq!(fs::read_to_string(host.workspace().join("f")).unwrap(), "new");
     assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 1);

@@ -15,16 +15,13 @@ use crate::bindings::wasi::filesystem::types::{
 use crate::error::ToolError;
 
 /// How long a file is held: who has taken longer changes nothing any more.
-const HELD_MAX: Duration = Duration::from_secs(10);
-/// The age from which nobody holds a file: far above that, as the last change may be slow.
-const LEFT_AFTER: Duration = Duration::from_secs(30);
-/// How long to wait for all of them: less than most calls have, so that they say what they wait for
-/// and leave nothing behind, and than a file is held, as one of them may be held meanwhile.
-const WAIT_MAX: Duration = Duration::from_secs(8);
-const _: () = assert!(
-    WAIT_MAX.as_secs() < HELD_MAX.as_secs() && HELD_MAX.as_secs() < LEFT_AFTER.as_secs(),
-    "who waits for one file holds the others, and who holds some is not taken for gone"
-);
+const HELD_MAX: Duration = Duration::from_secs(5);
+/// The age from which nobody holds a file: above that, as the last change may be slow, and not far
+/// above it, as a call that was stopped leaves its files held for so long.
+const LEFT_AFTER: Duration = Duration::from_secs(8);
+/// How long to wait for all of them: a little longer, so that what was left stops nobody, and less
+/// than most calls have.
+const WAIT_MAX: Duration = Duration::from_secs(9);
 /// The first pause between two looks; each is twice as long as the one before, up to the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(32);
@@ -90,7 +87,7 @@ impl<'a> Held<'a> {
                 Err(ErrorCode::NoEntry) => return Ok(()),
                 // Another name of the same file, or one that begins as this one does.
                 Err(ErrorCode::Exist) if self.has(&place, &name) => return Ok(()),
-                Err(ErrorCode::Exist) if self.waited < WAIT_MAX => place.clear(&name, &cleaning),
+                Err(ErrorCode::Exist) if self.may_wait() => place.clear(&name, &cleaning),
                 Err(ErrorCode::Exist) => return Err(busy(place.path)),
                 Err(code) => return Err(place.error(code)),
             }
@@ -100,6 +97,11 @@ impl<'a> Held<'a> {
         }
         self.locks.push(Lock { place, name });
         Ok(())
+    }
+
+    /// Who has one file waits no longer for another than both may be changed.
+    fn may_wait(&self) -> bool {
+        self.waited < WAIT_MAX && self.age() <= HELD_MAX
     }
 
     /// Says whether the lock of that name is one of these.
