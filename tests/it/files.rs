@@ -311,6 +311,26 @@ async fn a_file_that_a_call_holds_is_changed_by_no_other_under_any_name() {
 }
 
 #[tokio::test]
+async fn what_may_only_be_read_is_refused_by_its_own_name() {
+    let host = TestHost::builder().only(&FILE_TOOLS).file("f", "old").read_only().build().await;
+    let edit = |path: &str| json!({"path": path, "old_text": "old", "new_text": "new"});
+    let write = |path: &str| json!({"path": path, "content": "new"});
+    for (tool, arguments) in [
+        ("edit_file", edit("f")),
+        ("write_file", write("f")),
+        ("write_file", write("g")),
+        ("write_file", write("d/f")),
+    ] {
+        let error = host.call(tool, arguments).await.unwrap_err();
+        assert_eq!(error.kind.code(), -32010, "{tool}: {error}");
+        let why = error.to_string();
+        assert!(why.contains("granted read-only") && !why.contains("\"."), "{tool}: {why}");
+    }
+    assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(host.workspace().join("f")).unwrap(), "old");
+}
+
+#[tokio::test]
 async fn what_a_killed_call_has_left_keeps_nobody_from_a_file() {
     let host = host().await;
     fs::write(host.workspace().join("f"), "old").unwrap();

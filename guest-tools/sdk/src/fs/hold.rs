@@ -82,7 +82,7 @@ impl<'a> Held<'a> {
             if self.locks.is_empty() {
                 self.since = now();
             }
-            match place.make(&name) {
+            match place.require_mutable().and_then(|()| place.make(&name)) {
                 Ok(()) => break,
                 Err(ErrorCode::NoEntry) => return Ok(()),
                 // Another name of the same file, or one that begins as this one does.
@@ -129,6 +129,18 @@ impl Place<'_> {
             self.below = self.below.linked(&target);
         }
         self
+    }
+
+    /// Fails where nothing may be changed, as the file itself would: the caller is told of that, and
+    /// knows nothing of a lock.
+    fn require_mutable(&self) -> Result<(), ErrorCode> {
+        if self.root.get_flags()?.contains(DescriptorFlags::MUTATE_DIRECTORY) {
+            return Ok(());
+        }
+        let path = self.below.text();
+        self.root
+            .open_at(PathFlags::empty(), &path, OpenFlags::CREATE, DescriptorFlags::WRITE)
+            .map(drop)
     }
 
     /// Makes an empty file that must not be there.
