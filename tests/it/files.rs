@@ -4,10 +4,11 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use clawhost_core::limits::{CALLS_PER_AGENT_PERMILLE, CALLS_RUNNING_MAX};
 use clawhost_tests::canary::SECRET;
-use clawhost_tests::host::text;
+use clawhost_tests::host::{call_within, text};
 use clawhost_tests::{Cli, Client, Served, TestHost};
 use serde_json::{Value, json};
 
@@ -283,6 +284,53 @@ async fn of_changes_to_one_file_at_the_same_time_none_is_lost() {
 }
 
 #[tokio::test]
+async fn a_file_that_a_call_holds_is_changed_by_no_other_under_any_name() {
+    let host = host().await;
+    let (folder, path) = (host.workspace(), host.workspace().join("f"));
+    fs::write(&path, "old").unwrap();
+    fs::create_dir(folder.join("d")).unwrap();
+    symlink("../f", folder.join("d/link")).unwrap();
+    symlink("d/link", folder.join("link")).unwrap();
+    let lock = fs::File::create(folder.join(".f.lock-0")).unwrap();
+    // What follows is not held up by loading the tools.
+    host.ask("read_file", json!({"path": "f"})).await;
+    let within = Duration::from_millis(300);
+    for name in ["f", "d/link", "link"] {
+        let edit = json!({"path": name, "old_text": "old", "new_text": "new"});
+        let write = json!({"path": name, "content": "new"});
+        for (tool, arguments) in [("edit_file", edit), ("write_file", write)] {
+            lock.set_modified(SystemTime::now()).unwrap();
+            let error = host.host().call(call_within(tool, arguments, within)).await.unwrap_err();
+            assert_eq!(error.kind.code(), -32014, "{tool} {name}: {error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "old", "{tool} {name}");
+        }
+    }
+    fs::remove_file(folder.join(".f.lock-0")).unwrap();
+    host.ask("write_file", json!({"path": "link", "content": "new"})).await;
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+}
+
+#[tokio::test]
+async fn what_may_only_be_read_is_refused_by_its_own_name() {
+    let host = TestHost::builder().only(&FILE_TOOLS).file("f", "old").read_only().build().await;
+    let edit = |path: &str| json!({"path": path, "old_text": "old", "new_text": "new"});
+    let write = |path: &str| json!({"path": path, "content": "new"});
+    for (tool, arguments) in [
+        ("edit_file", edit("f")),
+        ("write_file", write("f")),
+        ("write_file", write("g")),
+        ("write_file", write("d/f")),
+    ] {
+        let error = host.call(tool, arguments).await.unwrap_err();
+        assert_eq!(error.kind.code(), -32010, "{tool}: {error}");
+        let why = error.to_string();
+        assert!(why.contains("granted read-only") && !why.contains("\"."), "{tool}: {why}");
+    }
+    assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(host.workspace().join("f")).unwrap(), "old");
+}
+
+#[tokio::test]
 async fn what_a_killed_call_has_left_keeps_nobody_from_a_file() {
     let host = host().await;
     fs::write(host.workspace().join("f"), "old").unwrap();
@@ -290,6 +338,18 @@ async fn what_a_killed_call_has_left_keeps_nobody_from_a_file() {
         let lock = fs::File::create(host.workspace().join(name)).unwrap();
         lock.set_modified(std::time::UNIX_EPOCH).unwrap();
     }
+    host.ask("edit_file", json!({"path": "f", "old_text": "old", "new_text": "new"})).await;
+    assert_eq!(fs::read_to_string(host.workspace().join("f")).unwrap(), "new");
+    assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn what_a_call_has_left_that_was_killed_just_now_is_waited_for() {
+    let host = host().await;
+    fs::write(host.workspace().join("f"), "old").unwrap();
+    let lock = fs::File::create(host.workspace().join(".f.lock-0")).unwrap();
+    // Half a second before nobody can hold the file any more.
+    lock.set_modified(SystemTime::now() - Duration::from_millis(7_500)).unwrap();
     host.ask("edit_file", json!({"path": "f", "old_text": "old", "new_text": "new"})).await;
     assert_eq!(fs::read_to_string(host.workspace().join("f")).unwrap(), "new");
     assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 1);

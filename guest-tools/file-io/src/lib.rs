@@ -121,6 +121,8 @@ fn read_file(args: &ReadFile) -> Result<FileContent, ToolError> {
 }
 
 fn write_file(args: &WriteFile) -> Result<Written, ToolError> {
+    // An edit that has read the file would write over this.
+    let _held = fs::hold([args.path.as_str()])?;
     fs::write(&args.path, args.content.as_bytes())?;
     Ok(Written { path: args.path.clone(), bytes: args.content.len() })
 }

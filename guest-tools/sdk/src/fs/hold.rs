@@ -3,7 +3,7 @@
 //! WASI has no locks. Whoever holds a file has made an empty one beside it, `.name.lock-0`, and
 //! removes it at the end. A call that is killed leaves its own behind: one that is older than
 //! anybody holds a file is removed by who comes upon it. What does not ask to hold a file is not
-//! kept from it: [`write`](super::write), another program.
+//! kept from it: the shell, another program.
 
 use std::time::Duration;
 
@@ -15,14 +15,18 @@ use crate::bindings::wasi::filesystem::types::{
 use crate::error::ToolError;
 
 /// How long a file is held: who has taken longer changes nothing any more.
-const HELD_MAX: Duration = Duration::from_secs(10);
-/// The age from which nobody holds a file: far above that, as the last change may be slow.
-const LEFT_AFTER: Duration = Duration::from_secs(30);
-/// How long to wait for each file: less than most calls have, so that they say what they wait for.
-const WAIT_MAX: Duration = Duration::from_secs(20);
+const HELD_MAX: Duration = Duration::from_secs(5);
+/// The age from which nobody holds a file: above that, as the last change may be slow, and not far
+/// above it, as a call that was stopped leaves its files held for so long.
+const LEFT_AFTER: Duration = Duration::from_secs(8);
+/// How long to wait for all of them: a little longer, so that what was left stops nobody, and less
+/// than most calls have.
+const WAIT_MAX: Duration = Duration::from_secs(9);
 /// The first pause between two looks; each is twice as long as the one before, up to the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(32);
+/// Links that are followed to one file: as many as systems follow.
+const LINKS_MAX: usize = 40;
 
 /// Files that no other call holds as long as this is there.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub struct Held<'a> {
     locks: Vec<Lock<'a>>,
     /// When the first of them was taken, since the Unix epoch.
     since: Duration,
+    /// How long other calls were waited for.
+    waited: Duration,
 }
 
 #[derive(Debug)]
@@ -38,17 +44,17 @@ struct Lock<'a> {
     name: String,
 }
 
-/// Waits until nobody else holds any of the files at `paths`, and holds them. One in a folder that
-/// is not there yet is not held: nobody can have read it.
+/// Waits until nobody else holds any of the files at `paths`, and holds them: of a link, what it leads
+/// to. One in a folder that is not there yet is not held: nobody can have read it.
 ///
 /// # Errors
 /// `invalid-path`, `permission-denied`, or `execution-failed` where somebody holds one for too long.
 pub fn hold<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Held<'a>, ToolError> {
-    let places = paths.into_iter().map(Place::find);
+    let places = paths.into_iter().map(|path| Place::find(path).map(Place::followed));
     let mut places = places.collect::<Result<Vec<_>, _>>()?;
     // All in one order, so that no two calls wait for each other.
-    places.sort_by_key(|place| place.below.text());
-    let mut held = Held { locks: Vec::new(), since: now() };
+    places.sort_by_key(|place| (place.below.text(), place.path));
+    let mut held = Held { locks: Vec::new(), since: now(), waited: Duration::ZERO };
     places.into_iter().try_for_each(|place| held.take(place))?;
     Ok(held)
 }
@@ -71,26 +77,31 @@ impl<'a> Held<'a> {
         let [Some(name), Some(cleaning)] = names else {
             return Err(place.error(ErrorCode::IsDirectory));
         };
-        let (mut waited, mut pause) = (Duration::ZERO, PAUSE_MIN);
+        let mut pause = PAUSE_MIN;
         loop {
             if self.locks.is_empty() {
                 self.since = now();
             }
-            match place.make(&name) {
+            match place.require_mutable().and_then(|()| place.make(&name)) {
                 Ok(()) => break,
                 Err(ErrorCode::NoEntry) => return Ok(()),
                 // Another name of the same file, or one that begins as this one does.
                 Err(ErrorCode::Exist) if self.has(&place, &name) => return Ok(()),
-                Err(ErrorCode::Exist) if waited < WAIT_MAX => place.clear(&name, &cleaning),
+                Err(ErrorCode::Exist) if self.may_wait() => place.clear(&name, &cleaning),
                 Err(ErrorCode::Exist) => return Err(busy(place.path)),
                 Err(code) => return Err(place.error(code)),
             }
             sleep(pause);
-            waited += pause;
+            self.waited += pause;
             pause = PAUSE_MAX.min(pause * 2);
         }
         self.locks.push(Lock { place, name });
         Ok(())
+    }
+
+    /// Who has one file waits no longer for another than both may be changed.
+    fn may_wait(&self) -> bool {
+        self.waited < WAIT_MAX && self.age() <= HELD_MAX
     }
 
     /// Says whether the lock of that name is one of these.
@@ -111,6 +122,27 @@ impl Drop for Held<'_> {
 }
 
 impl Place<'_> {
+    /// Returns the place that links lead to from here: whoever writes here changes that.
+    fn followed(mut self) -> Self {
+        for _ in 0..LINKS_MAX {
+            let Ok(target) = self.root.readlink_at(&self.below.text()) else { break };
+            self.below = self.below.linked(&target);
+        }
+        self
+    }
+
+    /// Fails where nothing may be changed, as the file itself would: the caller is told of that, and
+    /// knows nothing of a lock.
+    fn require_mutable(&self) -> Result<(), ErrorCode> {
+        if self.root.get_flags()?.contains(DescriptorFlags::MUTATE_DIRECTORY) {
+            return Ok(());
+        }
+        let path = self.below.text();
+        self.root
+            .open_at(PathFlags::empty(), &path, OpenFlags::CREATE, DescriptorFlags::WRITE)
+            .map(drop)
+    }
+
     /// Makes an empty file that must not be there.
     fn make(&self, name: &str) -> Result<(), ErrorCode> {
         let how = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;

@@ -77,6 +77,13 @@ impl Below {
         steps.chain([name]).collect::<Vec<_>>().join("/")
     }
 
+    /// The path that a link here leads to by its text `target`. Where steps up lead, the host knows.
+    pub(crate) fn linked(&self, target: &str) -> Self {
+        let parents = self.steps.split_last().map_or(&[][..], |(_, parents)| parents);
+        let more = target.split('/').filter(|step| !step.is_empty()).map(str::to_owned);
+        Self { depth: self.depth, steps: parents.iter().cloned().chain(more).collect() }
+    }
+
     /// Each directory above the last step, outermost first.
     pub(crate) fn parents(&self) -> impl Iterator<Item = String> {
         let parents = self.steps.split_last().map_or(&[][..], |(_, parents)| parents);
@@ -133,6 +140,8 @@ mod tests {
         assert_eq!(below.parents().collect::<Vec<_>>(), ["a", "a/b"]);
         assert_eq!(below.beside("part-0").unwrap(), "a/b/.c.txt.part-0");
         assert_eq!(below.inside("d"), "a/b/c.txt/d");
+        assert_eq!(below.linked("../d//e").text(), "a/b/../d/e");
+        assert_eq!(below.linked("d").beside("part-0").unwrap(), "a/b/.d.part-0");
         assert_eq!(Plain::parse(".").unwrap().below("/").unwrap().inside("d"), "d");
     }
 
