@@ -73,16 +73,21 @@ async fn arguments_that_do_not_match_the_schema_are_refused_with_the_place() {
     }
 }
 
-#[tokio::test]
-async fn the_schema_of_the_document_holds_beside_the_components_own() {
-    let sidecar = r#"{claw: "0.3.0", kind: Tool, metadata: {name: answer}, spec: {description: Answers., input_schema: {type: object, required: [please]}}}"#;
-    let answer = Guest::read("answer");
+/// A host with the tool `answer`, and this document beside it.
+async fn answering(sidecar: &str) -> TestHost {
     let host = TestHost::builder()
-        .tool_file("answer.wat", answer.wat().as_bytes())
+        .tool_file("answer.wat", Guest::read("answer").wat().as_bytes())
         .tool_file("answer.yaml", sidecar.as_bytes())
         .build()
         .await;
     assert!(host.refused().is_empty(), "{}", host.refused());
+    host
+}
+
+#[tokio::test]
+async fn the_schema_of_the_document_holds_beside_the_components_own() {
+    let sidecar = r#"{claw: "0.3.0", kind: Tool, metadata: {name: answer}, spec: {description: Answers., input_schema: {type: object, required: [please]}}}"#;
+    let host = answering(sidecar).await;
     let error = host.call("answer", json!({})).await.unwrap_err();
     assert_eq!(stage(&error), (-32602, "schema"));
     assert_eq!(text(&host.call("answer", json!({"please": true})).await.unwrap()), "answer");
@@ -91,13 +96,7 @@ async fn the_schema_of_the_document_holds_beside_the_components_own() {
 #[tokio::test]
 async fn an_address_finds_a_tool_in_the_version_of_its_document() {
     let sidecar = r#"{claw: "0.3.0", kind: Tool, metadata: {name: answer, version: 1.2.0}, spec: {description: Answers., input_schema: {type: object}}}"#;
-    let answer = Guest::read("answer");
-    let host = TestHost::builder()
-        .tool_file("answer.wat", answer.wat().as_bytes())
-        .tool_file("answer.yaml", sidecar.as_bytes())
-        .build()
-        .await;
-    assert!(host.refused().is_empty(), "{}", host.refused());
+    let host = answering(sidecar).await;
     for name in ["claw://local/tool/answer", "claw://local/tool/answer@1.2.0"] {
         assert_eq!(text(&host.call(name, json!({})).await.unwrap()), "answer", "{name}");
     }
