@@ -157,19 +157,15 @@ impl Dispatch {
     ) -> Result<Option<Place<'_>>, CallError> {
         let mut watch = Stopwatch::start();
         let (agent, nested) = (&underway.call.principal.0, &underway.call.context.nested);
-        let free = self.places.free(agent, nested.as_deref());
-        let waits = free.is_none();
-        let place = match free {
-            Some(place) => Ok(place),
-            None => self.places.enter(agent, nested.as_deref()).await,
-        };
+        let entered = self.places.enter(agent, nested.as_deref()).await;
         underway.timings.wait += underway.told.stage("place", watch.lap());
         // Whom the queue turns away may come again, within the time of the call.
-        let place = place.inspect_err(|_| underway.attempts.start_clock(admitted.timeout()))?;
+        let (place, waited) =
+            entered.inspect_err(|_| underway.attempts.start_clock(admitted.timeout()))?;
         // Other documents may have come into service while somebody was asked, or the call waited: they
         // decide as well.
         let is_same = Arc::ptr_eq(terms, &self.terms());
-        let stays = is_same && (!waits || still(terms, admitted, underway)?);
+        let stays = is_same && (!waited || still(terms, admitted, underway)?);
         Ok(stays.then_some(place))
     }
 }

@@ -46,7 +46,7 @@ impl Places {
     }
 
     /// Returns a place of `agent`, if one is free. A nested call has that of its parent first.
-    pub(super) fn free(&self, agent: &str, nested: Option<&Nesting>) -> Option<Place<'_>> {
+    fn free(&self, agent: &str, nested: Option<&Nesting>) -> Option<Place<'_>> {
         let parents = nested.map(|nested| Arc::clone(&nested.place).try_lock_owned());
         if let Some(Ok(place)) = parents {
             return Some(Place::Parents(place));
@@ -58,19 +58,20 @@ impl Places {
     }
 
     /// Waits for a place of `agent`, unless too many do already. A nested call waits for nobody but those beside
-    /// it: so no number of nested calls can stand still.
+    /// it: so no number of nested calls can stand still. Says as well whether it waited.
     pub(super) async fn enter(
         &self,
         agent: &str,
         nested: Option<&Nesting>,
-    ) -> Result<Place<'_>, CallError> {
-        match (self.free(agent, nested), nested) {
-            (Some(place), _) => Ok(place),
-            (None, Some(nested)) => {
-                Ok(Place::Parents(Arc::clone(&nested.place).lock_owned().await))
-            }
-            (None, None) => self.wait(self.share_of(agent)).await,
+    ) -> Result<(Place<'_>, bool), CallError> {
+        if let Some(place) = self.free(agent, nested) {
+            return Ok((place, false));
         }
+        let place = match nested {
+            Some(nested) => Place::Parents(Arc::clone(&nested.place).lock_owned().await),
+            None => self.wait(self.share_of(agent)).await?,
+        };
+        Ok((place, true))
     }
 
     async fn wait(&self, share: Arc<Share>) -> Result<Place<'_>, CallError> {

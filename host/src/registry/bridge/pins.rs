@@ -256,22 +256,10 @@ impl Pins {
     pub async fn accept(&self, pins: Vec<Pin>) -> Result<usize, DatabaseError> {
         const TEXT: &str =
             "UPDATE pins SET accepted = offered WHERE server = ?1 AND tool = ?2 AND offered = ?3";
-        let work = move |db: &mut Connection| {
-            let transaction = db.transaction()?;
-            let mut accepted = Vec::new();
-            for pin in pins {
-                if transaction.execute(TEXT, params![pin.server, pin.tool, pin.offered])? > 0 {
-                    accepted.push(pin);
-                }
-            }
-            transaction.commit()?;
-            Ok(accepted)
+        let one = |db: &Connection, pin: &Pin| {
+            db.execute(TEXT, params![pin.server, pin.tool, pin.offered])
         };
-        let accepted = self.database.run(work).await?;
-        for pin in &accepted {
-            self.record(Event::PinAccepted, &pin.server, &pin.tool, &pin.digest());
-        }
-        Ok(accepted.len())
+        self.change(pins, Event::PinAccepted, one).await
     }
 
     /// Forgets `pins`, whatever they say now: what their servers say next is seen for the first time. Returns how
@@ -281,22 +269,33 @@ impl Pins {
     /// [`DatabaseError`].
     pub async fn forget(&self, pins: Vec<Pin>) -> Result<usize, DatabaseError> {
         const TEXT: &str = "DELETE FROM pins WHERE server = ?1 AND tool = ?2";
+        let one = |db: &Connection, pin: &Pin| db.execute(TEXT, params![pin.server, pin.tool]);
+        self.change(pins, Event::PinForgotten, one).await
+    }
+
+    /// Changes `pins`, each by `one`, together, and records those that it changed. Returns how many it was.
+    async fn change(
+        &self,
+        pins: Vec<Pin>,
+        event: Event,
+        one: fn(&Connection, &Pin) -> rusqlite::Result<usize>,
+    ) -> Result<usize, DatabaseError> {
         let work = move |db: &mut Connection| {
             let transaction = db.transaction()?;
-            let mut forgotten = Vec::new();
+            let mut changed = Vec::new();
             for pin in pins {
-                if transaction.execute(TEXT, params![pin.server, pin.tool])? > 0 {
-                    forgotten.push(pin);
+                if one(&transaction, &pin)? > 0 {
+                    changed.push(pin);
                 }
             }
             transaction.commit()?;
-            Ok(forgotten)
+            Ok(changed)
         };
-        let forgotten = self.database.run(work).await?;
-        for pin in &forgotten {
-            self.record(Event::PinForgotten, &pin.server, &pin.tool, &pin.digest());
+        let changed = self.database.run(work).await?;
+        for pin in &changed {
+            self.record(event, &pin.server, &pin.tool, &pin.digest());
         }
-        Ok(forgotten.len())
+        Ok(changed.len())
     }
 
     /// Says aloud, and records, what changes for a tool.
