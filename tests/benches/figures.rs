@@ -159,10 +159,11 @@ fn rates() -> Value {
     json!({"ours": shown(here), "on demand": shown(there)})
 }
 
-/// Prints how many calls one thread makes in a second, for each line that it is given.
+/// Prints how many calls are made in a second, for each line that it is given: by as many threads as that says, or one.
 pub(crate) fn rate_a_line() {
-    for _ in std::io::stdin().lines() {
-        println!("{}", rate(1, answered));
+    for line in std::io::stdin().lines() {
+        let threads = line.ok().and_then(|line| line.trim().parse().ok()).unwrap_or(1);
+        println!("{}", rate(threads, answered));
     }
 }
 

@@ -6,7 +6,17 @@ use sha2::{Digest as _, Sha256};
 
 /// Returns `sha256:<64 hex digits>` of `bytes`.
 pub fn of_bytes(bytes: &[u8]) -> String {
-    spelt("sha256:", &Sha256::digest(bytes))
+    text(&sha256(bytes))
+}
+
+/// Returns the sha256 of `bytes`, for who keeps many.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+/// Returns a sha256 as [`of_bytes`] does.
+pub fn text(sha256: &[u8; 32]) -> String {
+    spelt("sha256:", sha256)
 }
 
 /// Returns `bytes` as hexadecimal digits in lower case, two a byte.
@@ -62,12 +72,11 @@ pub fn canonical(value: &Value) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// As [`canonical`], of an object that has these members, each key once.
-pub fn canonical_object<'k, 'm>(members: impl Iterator<Item = (&'k str, &'m Value)>) -> String {
-    // As long as many a record, so that it does not grow in steps.
-    let mut text = Vec::with_capacity(1_024);
-    write_object(members.collect(), &mut text);
-    String::from_utf8(text).unwrap_or_default()
+/// Appends a member of an object in canonical form, which is valid UTF-8.
+pub fn append_member(text: &mut Vec<u8>, name: &str, value: &Value) {
+    write_json(name, text);
+    text.push(b':');
+    write_canonical(value, text);
 }
 
 fn write_canonical(value: &Value, out: &mut Vec<u8>) {
@@ -104,9 +113,7 @@ fn write_object(mut members: Vec<(&str, &Value)>, out: &mut Vec<u8>) {
         if index > 0 {
             out.push(b',');
         }
-        write_json(key, out);
-        out.push(b':');
-        write_canonical(item, out);
+        append_member(out, key, item);
     }
     out.push(b'}');
 }

@@ -6,8 +6,17 @@ use clawhost_core::redact::Redactor;
 use serde_json::Value;
 
 /// Facts by their names, which are the host's own. They are few, and a record sorts them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Facts(Vec<(&'static str, Value)>);
+
+/// As many as there are of most calls at their end, so that they do not grow in steps.
+const ROOM: usize = 20;
+
+impl Default for Facts {
+    fn default() -> Self {
+        Self(Vec::with_capacity(ROOM))
+    }
+}
 
 impl Facts {
     /// Sets a fact; one of the same name makes room for it.

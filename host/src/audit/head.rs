@@ -163,7 +163,7 @@ mod tests {
         let end = || End {
             chain: format!("9999999999999-{}-999", i32::MAX),
             records: u64::MAX,
-            hash: CHAIN_START.to_owned(),
+            hash: digest::text(&CHAIN_START),
         };
         let ended = std::iter::repeat_with(end).take(AUDIT_ENDS_NAMED_MAX).collect();
         let ends = Ends { newest: Some(end()), ended, noted: Vec::new() };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cap_std::fs::{Dir, File};
 use clawhost_core::digest;
+use clawhost_core::merkle::Hash;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -18,7 +19,7 @@ use super::files::{
 use super::head::{self, Ends};
 use super::key::{PublicKey, SigningKey};
 use super::opening::{CHAIN, SIGNED_WITH};
-use super::record::{self, CHAIN_START, Event};
+use super::record::{CHAIN_START, Draft, Event};
 use super::retention::{self, Pruning};
 use super::room::Room;
 use super::sign::Signer;
@@ -52,7 +53,7 @@ struct Chain {
     len: u64,
     room: Room,
     records: u64,
-    last_hash: String,
+    last_hash: Hash,
     /// A failed write could not be undone; nothing may follow it.
     broken: bool,
     signer: Option<Arc<Signer>>,
@@ -200,10 +201,10 @@ impl AuditLog {
     }
 
     fn append_one(&self, event: Event, facts: &Facts) -> std::io::Result<()> {
+        let draft = Draft::new(event, facts);
         let chain = &mut *self.chain.lock();
-        let place = (chain.records, chain.last_hash.as_str());
-        let mut line = record::line(place, now_ms(), event, facts);
-        let hash = digest::of_bytes(line.as_bytes());
+        let mut line = draft.line(chain.records, &chain.last_hash, now_ms());
+        let hash = digest::sha256(line.as_bytes());
         line.push('\n');
         if chain.broken {
             return Err(std::io::Error::other(
@@ -260,7 +261,7 @@ impl Chain {
             len: 0,
             room: Room::default(),
             records: 0,
-            last_hash: CHAIN_START.to_owned(),
+            last_hash: CHAIN_START,
             broken: false,
             signer: None,
         })
@@ -279,7 +280,7 @@ impl Chain {
         let dir = dir.try_clone()?;
         let then = move || ends.forget(&dir);
         let files = (file, self.head.try_clone()?);
-        let (signer, is_signed) = Signer::start(name, files, key, self.last_hash.clone(), then)?;
+        let (signer, is_signed) = Signer::start(name, files, key, self.last_hash, then)?;
         self.signer = Some(Arc::new(signer));
         Ok(is_signed)
     }
@@ -288,8 +289,8 @@ impl Chain {
     /// shows by either.
     fn count(&self) -> std::io::Result<()> {
         match &self.signer {
-            Some(signer) => signer.take(self.last_hash.clone()),
-            None => head::write(&self.head, self.records, &self.last_hash)?,
+            Some(signer) => signer.take(self.last_hash),
+            None => head::write(&self.head, self.records, &digest::text(&self.last_hash))?,
         }
         Ok(())
     }

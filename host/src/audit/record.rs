@@ -1,7 +1,10 @@
 //! The lines of an audit log: versioned, one JSON object each, each carrying the hash of the
 //! line before it.
 
+use std::fmt::Write as _;
+
 use clawhost_core::digest;
+use clawhost_core::merkle::Hash;
 use serde_json::Value;
 
 use super::facts::Facts;
@@ -10,8 +13,7 @@ use crate::clock::{read_rfc3339, rfc3339};
 /// Version of the format; a reader refuses a newer one.
 pub const FORMAT_VERSION: u64 = 1;
 /// The `prev` of a chain's first record.
-pub(super) const CHAIN_START: &str =
-    "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+pub(super) const CHAIN_START: Hash = [0; 32];
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,15 +78,70 @@ pub(super) fn time_ms(record: &Value) -> Option<i64> {
     read_rfc3339(record.get("time")?.as_str()?)
 }
 
-/// Returns the line for one event, without the newline, in canonical form. It has its number, and the hash of
-/// the line before it.
-pub(super) fn line((seq, prev): (u64, &str), time_ms: i64, event: Event, facts: &Facts) -> String {
-    let own: [(&str, Value); 5] = [
-        ("v", FORMAT_VERSION.into()),
-        ("seq", seq.into()),
-        ("time", rfc3339(time_ms).into()),
-        ("event", event.name().into()),
-        ("prev", prev.into()),
-    ];
-    digest::canonical_object(own.iter().map(|(name, value)| (*name, value)).chain(facts.iter()))
+/// What a line says of its place in the chain, in canonical order.
+const PLACE: [&str; 3] = ["prev", "seq", "time"];
+/// More than they take.
+const PLACE_BYTES: usize = 192;
+
+/// A record but for its place in the chain. Records take their places one after the other, so whatever takes
+/// long is done before.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// The members in canonical form, each with a comma before it.
+    members: String,
+    /// Where among them those of the place belong.
+    gaps: [usize; PLACE.len()],
+}
+
+impl Draft {
+    pub(super) fn new(event: Event, facts: &Facts) -> Self {
+        let (version, event) = (Value::from(FORMAT_VERSION), Value::from(event.name()));
+        let own = [("event", &event), ("v", &version)];
+        let mut members: Vec<_> = own.into_iter().chain(facts.iter()).collect();
+        members.sort_unstable_by_key(|(name, _)| *name);
+        // As long as many a record, so that it does not grow in steps.
+        let mut text = Vec::with_capacity(1_024);
+        let mut gaps = [0; PLACE.len()];
+        for (name, value) in members {
+            text.push(b',');
+            digest::append_member(&mut text, name, value);
+            let behind = gaps.iter_mut().zip(PLACE).filter(|(_, place)| name < *place);
+            behind.for_each(|(gap, _)| *gap = text.len());
+        }
+        Self { members: String::from_utf8(text).unwrap_or_default(), gaps }
+    }
+
+    /// Returns the line, without the newline, in canonical form. It has its number, and the hash of the line before it.
+    pub(super) fn line(&self, seq: u64, prev: &Hash, time_ms: i64) -> String {
+        let [prev_at, seq_at, time_at] = self.gaps;
+        let part = |range: std::ops::Range<usize>| self.members.get(range).unwrap_or_default();
+        let (a, b) = (part(1..prev_at), part(prev_at..seq_at));
+        let (c, d) = (part(seq_at..time_at), part(time_at..self.members.len()));
+        let (prev, time) = (digest::text(prev), rfc3339(time_ms));
+        let mut line = String::with_capacity(self.members.len() + PLACE_BYTES);
+        // Memory takes everything.
+        write!(line, r#"{{{a},"prev":"{prev}"{b},"seq":{seq}{c},"time":"{time}"{d}}}"#)
+            .unwrap_or_default();
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_canonical_whatever_is_between_what_it_says_of_its_place() {
+        let names = ["a", "f", "prew", "sea", "t", "tool", "w"];
+        for few in 0..names.len() {
+            let facts: Facts = names.into_iter().skip(few).map(|name| (name, "\"é")).collect();
+            let line = Draft::new(Event::Received, &facts).line(7, &CHAIN_START, 1_000);
+            let record: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(line, digest::canonical(&record));
+            let place = r#","prev":"sha256:00000000"#;
+            assert!(line.contains(place) && line.contains(r#","seq":7,"#), "{line}");
+            assert!(line.contains(r#","time":"1970-01-01T00:00:01.000Z","#), "{line}");
+            assert_eq!(record.as_object().unwrap().len(), 5 + names.len() - few);
+        }
+    }
 }

@@ -90,7 +90,7 @@ struct Waiting {
 
 #[derive(Debug, Default)]
 struct Queue {
-    hashes: Vec<String>,
+    hashes: Vec<Hash>,
     closing: bool,
     /// Somebody waits for what is there to be signed.
     hurry: bool,
@@ -109,7 +109,7 @@ impl Signer {
         name: &str,
         (file, head): (File, std::fs::File),
         key: SigningKey,
-        first: String,
+        first: Hash,
         then: impl FnOnce() + Send + 'static,
     ) -> std::io::Result<(Self, bool)> {
         let (chain, unsigned) = (name.to_owned(), Vec::new());
@@ -137,7 +137,7 @@ impl Signer {
     }
 
     /// Hands over the hash of the next record.
-    pub(super) fn take(&self, hash: String) {
+    pub(super) fn take(&self, hash: Hash) {
         let mut queue = self.waiting.queue.lock();
         queue.hashes.push(hash);
         if matches!(queue.hashes.len(), 1 | AUDIT_BATCH_RECORDS_MAX) {
@@ -169,7 +169,7 @@ impl Drop for Signer {
 impl Waiting {
     /// Waits for the next batch; none where there will be none. What is `unsigned` is tried again with it, or else by
     /// itself: each second, when somebody waits for it, and once before the end.
-    fn next(&self, unsigned: bool) -> Option<Vec<String>> {
+    fn next(&self, unsigned: bool) -> Option<Vec<Hash>> {
         let mut queue = self.queue.lock();
         (queue.signing, queue.unsigned) = (false, unsigned);
         self.changed.notify_all();
@@ -220,12 +220,12 @@ struct Sheet {
     /// Records before those that wait.
     signed: u64,
     /// Hashes that no line is there for yet: the disk was full.
-    unsigned: Vec<String>,
+    unsigned: Vec<Hash>,
 }
 
 impl Sheet {
     /// Takes a batch, and signs all that waits; says whether it could. That it could not is said once a batch.
-    fn keep(&mut self, batch: Vec<String>) -> bool {
+    fn keep(&mut self, batch: Vec<Hash>) -> bool {
         let is_new = !batch.is_empty();
         self.unsigned.extend(batch);
         // Without it the signatures still say how many records there are.
@@ -246,15 +246,15 @@ impl Sheet {
     /// Stores how many records there are, signed or not, and the hash of the last.
     fn count(&self) -> std::io::Result<()> {
         let Some(last) = self.unsigned.last() else { return Ok(()) };
-        head::write(&self.head, self.signed + self.unsigned.len() as u64, last)
+        head::write(&self.head, self.signed + self.unsigned.len() as u64, &digest::text(last))
     }
 
     /// Signs what waits.
     fn sign(&mut self) -> std::io::Result<()> {
         while !self.unsigned.is_empty() {
             let records = self.unsigned.len().min(AUDIT_BATCH_RECORDS_MAX);
-            let batch = self.unsigned.get(..records).unwrap_or_default();
-            let Some(statement) = Statement::of(&self.chain, self.signed, batch) else { break };
+            let batch: Vec<_> = self.unsigned.iter().take(records).map(digest::text).collect();
+            let Some(statement) = Statement::of(&self.chain, self.signed, &batch) else { break };
             let mut line = serde_json::to_string(&Signed::new(statement, &self.key))?;
             line.push('\n');
             // One write a line: a kill leaves a whole one or none.

@@ -539,7 +539,7 @@ fn a_head_that_cannot_be_written_stops_no_signature() {
     dir.write("head", "").unwrap();
     let read_only = dir.open("head").unwrap().into_std();
     let files = (dir.create("signatures").unwrap(), read_only);
-    let first = digest::of_bytes(b"record");
+    let first = digest::sha256(b"record");
     let (signer, is_signed) =
         super::sign::Signer::start("chain", files, key(7), first, || ()).unwrap();
     assert!(is_signed);
@@ -554,7 +554,7 @@ fn without_room(dir: &Dir) -> (super::sign::Signer, UnixStream, usize) {
     let bytes = std::iter::repeat_with(|| full.write_all(b"\n")).take_while(Result::is_ok).count();
     let files =
         (File::from_std(OwnedFd::from(full).into()), dir.create("head").unwrap().into_std());
-    let first = digest::of_bytes(b"record");
+    let first = digest::sha256(b"record");
     let (signer, is_signed) =
         super::sign::Signer::start("chain", files, key(7), first, || ()).unwrap();
     assert!(!is_signed && !signer.wait(Duration::from_secs(30)));
