@@ -75,6 +75,74 @@ fn no_source_file_is_too_long() {
     }
 }
 
+/// The modules of the host in their order.
+fn modules() -> Vec<String> {
+    let lib = read("host/src/lib.rs");
+    let name = |line: &str| Some(line.split_once("mod ")?.1.strip_suffix(';')?.to_owned());
+    lib.lines().filter(|line| !line.starts_with("//")).filter_map(name).collect()
+}
+
+/// Returns the names after each `crate::` of a source, but for those of its tests.
+fn uses(source: &str) -> Vec<String> {
+    let code = source.split("#[cfg(test)]").next().unwrap();
+    let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code = code.collect::<Vec<_>>().join("\n");
+    let word = |text: &str| {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap().to_owned()
+    };
+    let mut found = Vec::new();
+    for rest in code.split("crate::").skip(1) {
+        match rest.strip_prefix('{') {
+            Some(group) => found.extend(group.split('}').next().unwrap().split(", ").map(word)),
+            None => found.push(word(rest)),
+        }
+    }
+    found
+}
+
+#[test]
+fn a_module_of_the_host_uses_only_those_above_it() {
+    let (modules, root) = (modules(), source_root().join("host/src"));
+    let place = |name: &str| modules.iter().position(|module| module == name);
+    let (mut sources, mut looked_at) = (Vec::new(), 0);
+    files(&root, "rs", &mut sources);
+    for path in sources {
+        let within = path.strip_prefix(&root).unwrap().to_str().unwrap();
+        let own = within.split(['/', '.']).next().unwrap();
+        let is_test = within.contains("/tests/") || within.ends_with("tests.rs");
+        let Some(own) = place(own).filter(|_| !is_test) else { continue };
+        let of_others = uses(&std::fs::read_to_string(&path).unwrap());
+        for other in of_others.iter().filter_map(|name| place(name)) {
+            assert!(other <= own, "{within} uses {}, which is below it", modules[other]);
+            looked_at += usize::from(other < own);
+        }
+    }
+    assert!(looked_at > 500, "{looked_at}");
+}
+
+/// Returns the first words in backticks of each row of the table that begins after `heading`.
+fn rows(document: &str, heading: &str) -> Vec<String> {
+    let table = document.split_once(heading).unwrap().1.trim_start();
+    let cells = table.lines().take_while(|line| line.starts_with('|')).skip(2);
+    let names =
+        cells.flat_map(|line| line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2));
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_code_map_has_every_module_and_those_of_the_host_in_their_order() {
+    let map = read("host/ARCHITECTURE.md");
+    let host = rows(&map, "where each module may use only those above it, and core:");
+    let mut core = rows(&map, "in which no module knows how anything is executed:");
+    core.sort();
+    let lib = read("host/core/src/lib.rs");
+    let public = |line: &str| Some(line.strip_prefix("pub mod ")?.strip_suffix(';')?.to_owned());
+    let mut declared: Vec<String> = lib.lines().filter_map(public).collect();
+    declared.push("tables".to_owned());
+    declared.sort();
+    assert_eq!((host, core), (modules(), declared));
+}
+
 #[test]
 fn every_test_file_is_declared() {
     let main = read("tests/it/main.rs");

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::bridged::BridgedName;
 use crate::descriptor::Granted;
 use crate::exposed::Served;
 use crate::grants::{Grants, NATIVE};
@@ -456,6 +457,37 @@ impl std::fmt::Display for Origin {
 /// [`Catalog::add`]; nothing is ever mapped back by arithmetic.
 pub fn ckp_name(name: &str) -> String {
     name.replace('_', "-")
+}
+
+/// Why what somebody wrote is no tool's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoTool {
+    /// It may be a server's tool, or one that is called so itself.
+    #[error("{0:?} may be two tools: only a host that runs can tell which")]
+    Ambiguous(String),
+    /// No tool can be called so.
+    #[error("{0:?} is no name of a tool")]
+    Malformed(String),
+}
+
+/// Returns the CKP name that somebody means who writes `tool`, whether or not there is such a tool.
+///
+/// # Errors
+/// See [`NoTool`].
+pub fn meant(tool: &str) -> Result<String, NoTool> {
+    let shown = || truncate::text(tool, TOOL_NAME_BYTES_MAX).to_owned();
+    if tool.contains("__") {
+        return Err(NoTool::Ambiguous(shown()));
+    }
+    let of_server = tool.strip_prefix("mcp.").and_then(|rest| rest.split_once('.'));
+    let of_server = of_server.and_then(|(server, tool)| BridgedName::of_server(server, tool).ok());
+    let name = of_server.map(|name| name.ckp).or_else(|| ClawUri::parse_tool_name(tool));
+    let name = name.unwrap_or_else(|| ckp_name(tool));
+    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.bytes().all(is_name_byte) {
+        return Err(NoTool::Malformed(shown()));
+    }
+    Ok(name)
 }
 
 /// Checks the name of a tool.

@@ -1,9 +1,8 @@
 //! Which calls and turns somebody asks for.
 
-use clawhost_core::catalog::ckp_name;
+use clawhost_core::catalog::{ckp_name, meant};
 
 use crate::clock;
-use crate::switches::meant;
 
 /// What ended since a time, of one agent, of one tool; what is not said holds for all.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 //! Deliberately absent: a host. These verbs read and write the store, and running hosts notice.
 
 use clap::{Args, Subcommand};
+use clawhost_core::catalog::meant;
 use clawhost_core::error::exit;
 use clawhost_core::visible;
 use serde_json::json;
@@ -12,7 +13,6 @@ use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::clock::rfc3339;
 use crate::quarantine::{Hold, Quarantine, Seen};
-use crate::switches::meant;
 
 /// Say which tools are in quarantine and why, release them, and say what helps
 ///

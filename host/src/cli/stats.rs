@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use clawhost_core::bridged::BridgedName;
+use clawhost_core::catalog::meant;
 use clawhost_core::error::{Blame, ErrorKind, exit};
 use clawhost_core::limits::COST_DAYS_MAX;
 use clawhost_core::visible;
@@ -17,7 +18,6 @@ use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::audit;
 use crate::clock::{now_ms, rfc3339};
-use crate::switches::meant;
 use crate::upstream::provider::{Cost, read_costs};
 
 const DAY_MS: i64 = 86_400_000;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use clawhost_core::catalog::{NoTool, meant};
 use clawhost_core::error::exit;
 use clawhost_core::manifest::nearest;
 use serde_json::{Map, Value, json};
@@ -14,7 +15,7 @@ use super::hosts::Hosts;
 use super::{setup, show};
 use crate::clock::rfc3339;
 use crate::registry::built_in_names;
-use crate::switches::{Off, SwitchError, Switches, Turn, meant};
+use crate::switches::{Off, SwitchError, Switches, Turn};
 
 /// Switch a tool off, whatever the manifest says
 ///
@@ -157,7 +158,7 @@ fn request(which: &Which, to: &Turn, dry_run: bool) -> (&'static str, Value) {
 
 /// Turns the switch where no host runs: the names of built-in tools are known, and those that are off.
 async fn alone(which: &Which, to: Turn, force: bool, common: &StateArgs) -> Result<Value, Fail> {
-    let tool = meant(&which.tool).map_err(|error| fail(&error))?;
+    let tool = meant(&which.tool).map_err(|error| fail(&error.into()))?;
     let off = off(common).await?;
     let mut names: Vec<String> = off.keys().cloned().collect();
     if to != Turn::On {
@@ -179,8 +180,10 @@ async fn alone(which: &Which, to: Turn, force: bool, common: &StateArgs) -> Resu
 
 fn fail(error: &SwitchError) -> Fail {
     match error {
-        SwitchError::Name(_) => Fail::usage(error, "`clawhost tools` lists the names"),
-        SwitchError::Ambiguous(_) => Fail::usage(
+        SwitchError::Name(NoTool::Malformed(_)) => {
+            Fail::usage(error, "`clawhost tools` lists the names")
+        }
+        SwitchError::Name(NoTool::Ambiguous(_)) => Fail::usage(
             error,
             "write `mcp.<server>.<tool>` for a server's tool; for another one, each `_` of its name as `-`",
         ),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use clawhost_core::catalog::{Catalog, Origin, Tool};
+use clawhost_core::catalog::{Catalog, Origin, Tool, meant};
 use clawhost_core::error::CallError;
 use clawhost_core::limits::FLUSH_MS;
 use clawhost_core::manifest::{CatalogMode, Manifest, PinMode};
@@ -41,7 +41,6 @@ pub use crate::sandbox::ProgressSink;
 use crate::secrets::Secrets;
 use crate::state::{Database, DatabaseError};
 use crate::swarm::Swarm;
-use crate::switches::meant;
 pub use crate::switches::{Off, SwitchError, Switches, Turn};
 use crate::telemetry::Telemetry;
 use crate::upstream::mcp::Server;

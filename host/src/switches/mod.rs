@@ -7,11 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clawhost_core::bridged::BridgedName;
-use clawhost_core::catalog::ckp_name;
+use clawhost_core::catalog::NoTool;
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::limits::{APPROVAL_REASON_BYTES_MAX, TOOL_NAME_BYTES_MAX};
-use clawhost_core::uri::ClawUri;
+use clawhost_core::limits::APPROVAL_REASON_BYTES_MAX;
 use clawhost_core::{truncate, visible};
 use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
@@ -67,31 +65,9 @@ pub enum SwitchError {
     /// A tool that was to be off is off as long as this host runs.
     #[error("it could not be kept: {0}")]
     Database(#[from] DatabaseError),
-    /// No tool can be called so.
-    #[error("{0:?} is no name of a tool")]
-    Name(String),
-    /// It may be a server's tool, or one that is called so itself.
-    #[error("{0:?} may be two tools: only a host that runs can tell which")]
-    Ambiguous(String),
-}
-
-/// Returns the CKP name that `tool` says, whether or not there is such a tool.
-///
-/// # Errors
-/// [`SwitchError::Name`], [`SwitchError::Ambiguous`].
-pub fn meant(tool: &str) -> Result<String, SwitchError> {
-    if tool.contains("__") {
-        return Err(SwitchError::Ambiguous(truncate::text(tool, TOOL_NAME_BYTES_MAX).to_owned()));
-    }
-    let of_server = tool.strip_prefix("mcp.").and_then(|rest| rest.split_once('.'));
-    let of_server = of_server.and_then(|(server, tool)| BridgedName::of_server(server, tool).ok());
-    let name = of_server.map(|name| name.ckp).or_else(|| ClawUri::parse_tool_name(tool));
-    let name = name.unwrap_or_else(|| ckp_name(tool));
-    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.bytes().all(is_name_byte) {
-        return Err(SwitchError::Name(truncate::text(tool, TOOL_NAME_BYTES_MAX).to_owned()));
-    }
-    Ok(name)
+    /// It names no tool, or more than one.
+    #[error(transparent)]
+    Name(#[from] NoTool),
 }
 
 type All = BTreeMap<String, Off>;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use clawhost_core::catalog::Origin;
+use clawhost_core::catalog::{Origin, meant};
 use clawhost_core::error::{Blame, ErrorKind};
 use clawhost_core::json::text;
 use clawhost_core::limits::{
@@ -26,7 +26,6 @@ use crate::registry::{Pin, PinState};
 use crate::serve::message::{Fault, Outcome};
 use crate::serve::params::Params;
 use crate::serve::status;
-use crate::switches::meant;
 
 /// What a record is told by where calls are listed; arguments and results are for who asks for one.
 const BRIEF: [&str; 15] = [

@@ -163,9 +163,7 @@ impl Operator {
     async fn switch(&self, params: Params<'_>, to: Turn) -> Outcome {
         let tool = params.text("tool")?;
         let unusable = |error: SwitchError| match error {
-            SwitchError::Name(_) | SwitchError::Ambiguous(_) => {
-                params.fault("tool", error.to_string())
-            }
+            SwitchError::Name(_) => params.fault("tool", error.to_string()),
             error => unavailable(error),
         };
         let done = if flag(params, "dry_run")? {
