@@ -175,6 +175,30 @@ fn accepted_tools_are_there_at_once_and_their_calls_wait_for_the_server() {
 }
 
 #[test]
+fn a_host_that_runs_serves_a_tool_that_was_accepted_until_that_is_forgotten() {
+    let cli = Cli::new(PROGRAM);
+    let Some(work) = server(&cli, "work") else { return };
+    let servers = json!({"s": entry(&work, &["one", "two"])});
+    let folder = documents(&cli, &[(&work, "ro")], &servers);
+    let runtime = json!({"version": 1, "tools": {"mcp_servers": servers, "pins": "require"}});
+    std::fs::write(folder.join("clawhost.json"), runtime.to_string()).unwrap();
+    let mut host = Client::start(&cli, &["run", folder.to_str().unwrap(), "--stdio"]);
+    let mut lists = |what: &str, names: &[&str]| {
+        let mut bridged = || {
+            let names = host.names().into_iter();
+            names.filter(|name| name.starts_with("s__")).collect::<Vec<_>>()
+        };
+        block_until(what, || (bridged() == names).then_some(()));
+    };
+    lists("nothing before it is accepted", &[]);
+    let accepts = || (cli.run(&["pins", "accept", "s"]).code == Some(0)).then_some(());
+    block_until("the server's words", accepts);
+    lists("what was accepted", &["s__one", "s__two"]);
+    assert_eq!(cli.run(&["pins", "forget", "s", "one"]).code, Some(0));
+    lists("what was not forgotten", &["s__two"]);
+}
+
+#[test]
 fn the_host_s_own_folder_is_granted_to_nobody() {
     let cli = Cli::new(PROGRAM);
     let state = cli.state().canonicalize().unwrap();

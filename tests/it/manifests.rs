@@ -186,13 +186,13 @@ fn notes_know_what_the_tools_folder_and_the_host_itself_offer() {
 }
 
 #[test]
-fn a_name_that_two_files_offer_is_a_problem_of_the_second() {
+fn a_name_that_two_files_offer_is_a_problem_of_both() {
     let cli = with_a_dropped_in_tool(COUNTS);
     let first = std::fs::read(cli.here().join("tools/word-count.wat")).unwrap();
     cli.write("tools/words.wat", first);
     let run = cli.run(&["validate", "claw.yaml", "--tools", "tools"]);
     assert_eq!(run.code, Some(3), "{}", run.stdout);
-    for part in ["tools/words.wat", "is offered twice: by the file `word-count.wat`"] {
+    for part in ["tools/words.wat", "`word-count.wat` has it too", "`words.wat` has it too"] {
         assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
     }
 }

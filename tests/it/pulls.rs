@@ -31,10 +31,20 @@ fn what_was_pulled_is_what_the_manifest_binds_under_its_own_name_only() {
     assert_eq!(pull(&cli, &[&reference]).code, Some(0));
     let (is_served, why) = served();
     assert!(!is_served && why.contains("--name answer"), "{why}");
-    assert_eq!(pull(&cli, &[&reference, "--name", "answer"]).code, Some(0));
-    let (is_served, why) = served();
-    assert!(!is_served && why.contains("`other.wasm`"), "{why}");
-    std::fs::remove_file(cli.here().join("tools/other.wasm")).unwrap();
+    let checked = cli.run(&["validate", "claw.yaml", "--tools", "tools"]);
+    assert_eq!(checked.code, Some(3), "{}", checked.stdout);
+    assert!(checked.stderr.contains("--name answer"), "{}", checked.stderr);
+    let other = cli.here().join("tools/other.wasm");
+    let pulled = std::fs::read(&other).unwrap();
+    std::fs::write(&other, "somebody's own").unwrap();
+    let refused = pull(&cli, &[&reference, "--name", "answer"]);
+    assert!(refused.code == Some(4) && refused.stderr.contains("other.wasm"), "{}", refused.stderr);
+    std::fs::write(&other, pulled).unwrap();
+    let dry = pull(&cli, &[&reference, "--name", "answer", "--dry-run"]);
+    assert!(dry.stdout.contains("would remove") && other.exists(), "{}", dry.stdout);
+    let renamed = pull(&cli, &[&reference, "--name", "answer"]);
+    assert!(renamed.code == Some(0) && renamed.stdout.contains("\nremoved "), "{}", renamed.stderr);
+    assert!(!other.exists(), "nothing locks it any more");
     assert_eq!(served(), (true, "[]".to_owned()));
 }
 

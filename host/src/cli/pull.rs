@@ -140,6 +140,9 @@ impl Run<'_> {
         self.check(reference, &pulled, locked)?;
         let signed_by = self.signer(reference, &keys, &pulled)?;
         let (file, is_new) = self.tools.look(&name, &pulled, locked, self.args.replace)?;
+        let former = locked.filter(|locked| locked.name != name.as_str());
+        let former =
+            former.map(|locked| self.tools.former(locked)).transpose()?.unwrap_or_default();
         let now = Locked {
             digest: pulled.digest.clone(),
             bytes: pulled.bytes.len() as u64,
@@ -149,7 +152,7 @@ impl Run<'_> {
             signed_by,
         };
         if !self.args.dry_run {
-            let staged = self.tools.stage(&file, &pulled, is_new)?;
+            let staged = self.tools.stage(&file, &pulled, is_new)?.in_place_of(former.clone());
             let change = |lock: &mut Lock| insert(lock, reference, locked, &now);
             change_lock(&self.beside, change, || staged.place())?;
         }
@@ -157,9 +160,12 @@ impl Run<'_> {
             "reference": reference.to_string(), "digest": now.digest, "bytes": now.bytes,
             "source": now.source, "file": file, "signed_by": now.signed_by,
             "written": is_new && !self.args.dry_run,
+            "removed": if self.args.dry_run { &[] } else { former.as_slice() },
         });
         if !self.args.json {
             show::line(&told(&said, self.args.dry_run, is_new));
+            let what = if self.args.dry_run { "would remove" } else { "removed" };
+            former.iter().for_each(|file| show::line(&format!("{what} {}", file.display())));
         }
         Ok(said)
     }

@@ -43,21 +43,15 @@ impl ToolsFolder {
             reason: format!("{}: {why}", file.display()),
             hint: "look at it, then move it away, or let `--replace` overwrite it; `--name` gives what is pulled another name",
         };
-        match file.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return match self.beside(name).filter(|_| !replace) {
-                    Some(other) => {
-                        Err(refused(&format!("`{other}` is there, and would be about it")))
-                    }
-                    None => Ok((file, true)),
-                };
-            }
-            Ok(found) if found.is_file() => {}
-            Ok(_) => return Err(refused("there is something that is no regular file")),
-            Err(error) => return Err(failed(&file, &error)),
-        }
-        let bytes = regular::read(&file, COMPONENT_BYTES_MAX).map_err(|e| failed(&file, &e))?;
-        let digest = digest::of_bytes(&bytes);
+        let Some(found) = found(&file)? else {
+            return match self.beside(name).filter(|_| !replace) {
+                Some(other) => Err(refused(&format!("`{other}` is there, and would be about it"))),
+                None => Ok((file, true)),
+            };
+        };
+        let Some(digest) = found else {
+            return Err(refused("there is something that is no regular file"));
+        };
         if digest == pulled.digest {
             return Ok((file, false));
         }
@@ -65,6 +59,29 @@ impl ToolsFolder {
             return Ok((file, true));
         }
         Err(refused("the file there is not what was pulled"))
+    }
+
+    /// Returns the files of a component under the name that it had `before` it got another one: where its entry in
+    /// the lock file goes, they would be nobody's, and served whatever they are.
+    pub(crate) fn former(&self, before: &Locked) -> Result<Vec<PathBuf>, Trouble> {
+        let mut files = Vec::new();
+        for ending in [".wasm", ".wat"] {
+            let file = self.path.join(format!("{}{ending}", before.name));
+            match found(&file)? {
+                None => {}
+                Some(Some(digest)) if digest == before.digest => {
+                    files.extend(Some(signature_of(&file)).filter(|signature| signature.exists()));
+                    files.push(file);
+                }
+                Some(_) => {
+                    let reason =
+                        format!("{}: it is not what was pulled under this name", file.display());
+                    let hint = "look at it, then move it away: what is pulled gets another name";
+                    return Err(Trouble::Refused { reason, hint });
+                }
+            }
+        }
+        Ok(files)
     }
 
     /// Returns a file that a new component of this name would take over: a document that grants
@@ -87,9 +104,7 @@ impl ToolsFolder {
         pulled: &Pulled,
         is_new: bool,
     ) -> Result<Staged, Trouble> {
-        let mut name = file.as_os_str().to_owned();
-        name.push(SIGNATURE_ENDING);
-        let beside = PathBuf::from(name);
+        let beside = signature_of(file);
         let mut changes = Vec::new();
         match &pulled.signature {
             // Somebody here may have signed what is still the same.
@@ -119,6 +134,12 @@ enum Change {
 }
 
 impl Staged {
+    /// Has `files` go once it is in its place.
+    pub(crate) fn in_place_of(mut self, files: Vec<PathBuf>) -> Self {
+        self.changes.extend(files.into_iter().map(Change::Remove));
+        self
+    }
+
     /// Puts it into its place: the signature first, so that a component that is what was pulled has the
     /// right one.
     pub(crate) fn place(self) -> Result<(), Trouble> {
@@ -157,6 +178,24 @@ fn aside(path: &Path, content: &[u8]) -> Result<NamedTempFile, Trouble> {
     let file = regular::beside(path, content, MODE).map_err(|error| failed(path, &error))?;
     regular::sweep(&file, Duration::from_millis(DISTRIBUTION_MS));
     Ok(file)
+}
+
+/// Returns the digest of what `file` is: nothing where nothing is there, and no digest where it is no regular file.
+fn found(file: &Path) -> Result<Option<Option<String>>, Trouble> {
+    match file.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Ok(Some(None)),
+        Err(error) => return Err(failed(file, &error)),
+    }
+    let bytes = regular::read(file, COMPONENT_BYTES_MAX).map_err(|error| failed(file, &error))?;
+    Ok(Some(Some(digest::of_bytes(&bytes))))
+}
+
+fn signature_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(SIGNATURE_ENDING);
+    PathBuf::from(name)
 }
 
 fn put(file: NamedTempFile, path: &Path) -> Result<(), Trouble> {

@@ -103,7 +103,8 @@ impl Binder {
     /// where its tools are not those of the catalog before.
     pub(super) fn snapshot(&mut self, files: &[&DropIn], strays: &BTreeSet<String>) -> Snapshot {
         let mut draft = Draft { catalog: Catalog::new(self.last.version), ..Draft::default() };
-        self.claims = Arc::new(self.claims.renewed(files));
+        let files_offer = files.iter().map(|file| (file.name.as_str(), file.status.offer()));
+        self.claims = Arc::new(self.claims.renewed(files_offer));
         self.bind_built_in(&mut draft, false);
         let plain = self.own.iter().filter(|own| own.as_composite().is_none());
         plain.for_each(|own| self.bind_own(&mut draft, own));
@@ -178,13 +179,8 @@ impl Binder {
         }
     }
 
-    /// Returns what the manifest says about a tool whose code does not come with its document.
     fn listed(&self, name: &str) -> Option<&ToolBinding> {
-        let manifest = &self.sources.manifest;
-        let local = |binding: &&ToolBinding| {
-            binding.mcp.is_none() && !package::brings_code(&manifest.fetched, binding)
-        };
-        find(manifest, name).filter(local)
+        listed(&self.sources.manifest, name)
     }
 
     /// Dropped-in tools are served by being there; without a document, under `none`.
@@ -373,6 +369,14 @@ fn reserved(name: &str) -> String {
         "tool `{name}`: the name is a built-in tool's; name it otherwise, or list the built-in \
          tool under `tools.replace_builtins` of clawhost.yaml"
     )
+}
+
+/// Returns what the manifest says about a tool whose code does not come with its document.
+pub(super) fn listed<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a ToolBinding> {
+    let local = |binding: &&ToolBinding| {
+        binding.mcp.is_none() && !package::brings_code(&manifest.fetched, binding)
+    };
+    find(manifest, name).filter(local)
 }
 
 fn find<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a ToolBinding> {

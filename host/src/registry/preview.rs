@@ -4,13 +4,12 @@
 //! with them or with their documents is known, each at its place. Deliberately absent: whether
 //! their profiles grant what they import, which the catalog says.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use clawhost_core::catalog::{CatalogError, ckp_name};
 use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
 
+use super::bind::{Claims, listed};
 use super::drop_in::{self, Status};
 use super::offer::Offer;
 use super::watch::{Job, Place};
@@ -23,9 +22,10 @@ pub struct Preview {
     pub tools: Vec<ToolBinding>,
     /// Every problem of every file.
     pub problems: Vec<DocumentError>,
-    /// Who of them offers each of the names.
-    first: BTreeMap<String, String>,
 }
+
+/// A file whose component and documents are in order: its name, what it offers, and its documents.
+type Sound = (String, Offer, Vec<ToolBinding>);
 
 /// Looks at every file of the tools folder `path`; `engine` compiles its components.
 pub async fn preview(path: &Path, manifest: Arc<Manifest>, engine: Arc<Engine>) -> Preview {
@@ -38,10 +38,12 @@ pub async fn preview(path: &Path, manifest: Arc<Manifest>, engine: Arc<Engine>) 
         }
     };
     let place = Place { dir, path: path.to_owned(), engine, manifest, pins: None };
+    let mut sound = Vec::new();
     for (name, print) in listing.components {
         let job = Job { place: place.clone(), name, print };
-        found.look_into(&Arc::new(job)).await;
+        sound.extend(found.look_into(&Arc::new(job)).await);
     }
+    found.compare(&place, sound);
     for stray in &listing.strays {
         found.refuse(&path.join(stray), drop_in::stray());
     }
@@ -49,32 +51,35 @@ pub async fn preview(path: &Path, manifest: Arc<Manifest>, engine: Arc<Engine>) 
 }
 
 impl Preview {
-    async fn look_into(&mut self, job: &Arc<Job>) {
+    async fn look_into(&mut self, job: &Arc<Job>) -> Option<Sound> {
         match job.load().await {
             Ok(Status::Ready { offer, sidecars }) => {
-                self.compare(&job.place.path.join(&job.name), &offer);
-                let names = offer.tools.iter().map(|tool| ckp_name(&tool.definition.name));
-                let bare = names.filter(|name| sidecars.iter().all(|bound| bound.name != *name));
-                let bare: Vec<_> =
-                    bare.map(|name| ToolBinding { name, ..ToolBinding::default() }).collect();
-                self.tools.extend(bare.into_iter().chain(sidecars));
+                return Some((job.name.clone(), offer, sidecars));
             }
             Ok(Status::Wrong(problems)) => self.problems.extend(problems),
             Ok(Status::Loading | Status::Waiting { .. } | Status::Failed(_)) => {}
             Err(error) => self.refuse(&job.place.path.join(&job.name), &error.to_string()),
         }
+        None
     }
 
-    /// Refuses a name that another file has as well: neither of them serves it.
-    fn compare(&mut self, file: &Path, offer: &Offer) {
-        let second = offer.origin.to_string();
-        for tool in &offer.tools {
-            let first = self.first.entry(tool.ckp_name.clone()).or_insert_with(|| second.clone());
-            if *first != second {
-                let (name, first) = (tool.definition.name.clone(), first.clone());
-                let twice = CatalogError::Collision { name, first, second: second.clone() };
-                self.refuse(file, &twice.to_string());
+    /// Takes the tools of files, and refuses the names that are not theirs to have.
+    fn compare(&mut self, place: &Place, files: Vec<Sound>) {
+        let offers = files.iter().map(|(name, offer, _)| (name.as_str(), Some(offer)));
+        let claims = Claims::default().renewed(offers);
+        for (file, offer, sidecars) in files {
+            for tool in &offer.tools {
+                let name = &tool.ckp_name;
+                let has_document = sidecars.iter().any(|bound| bound.name == *name);
+                let of_manifest = listed(&place.manifest, name).filter(|_| !has_document);
+                if let Some(reason) = claims.refusal(&file, (&offer, tool), of_manifest) {
+                    let reason = format!("tool `{}`: {reason}", tool.definition.name);
+                    self.refuse(&place.path.join(&file), &reason);
+                }
+                let bare = || ToolBinding { name: name.clone(), ..ToolBinding::default() };
+                self.tools.extend((!has_document).then(bare));
             }
+            self.tools.extend(sidecars);
         }
     }
 

@@ -23,27 +23,45 @@ pub(in crate::registry) struct Claims {
 
 impl Claims {
     /// Returns which names they have now. A file that does not say what it offers has what it had.
-    pub(super) fn renewed(&self, files: &[&DropIn]) -> Self {
+    pub(in crate::registry) fn renewed<'f>(
+        &self,
+        files: impl Iterator<Item = (&'f str, Option<&'f Offer>)>,
+    ) -> Self {
         let mut now = Self::default();
-        for file in files {
-            let names: BTreeSet<String> = match file.status.offer() {
+        for (file, offer) in files {
+            let names: BTreeSet<String> = match offer {
                 Some(offer) => offer.tools.iter().map(|tool| tool.ckp_name.clone()).collect(),
-                None => self.names.get(&file.name).cloned().unwrap_or_default(),
+                None => self.names.get(file).cloned().unwrap_or_default(),
             };
             for name in &names {
-                now.files.entry(name.clone()).or_default().push(file.name.clone());
+                now.files.entry(name.clone()).or_default().push(file.to_owned());
             }
-            now.names.insert(file.name.clone(), names);
+            now.names.insert(file.to_owned(), names);
         }
         now
     }
 
-    /// Returns the other files that have the name, as people read them.
-    fn rivals(&self, file: &str, ckp_name: &str) -> Option<String> {
-        let files = self.files.get(ckp_name).into_iter().flatten();
+    /// Says why `file` does not have a name that it offers: another one has it too, or it was pulled and is not
+    /// what the manifest binds, which says so in `of_manifest` where no document beside the file does.
+    pub(in crate::registry) fn refusal(
+        &self,
+        file: &str,
+        (offer, tool): (&Offer, &Offered),
+        of_manifest: Option<&ToolBinding>,
+    ) -> Option<String> {
+        let files = self.files.get(&tool.ckp_name).into_iter().flatten();
         let others: Vec<String> =
             files.filter(|other| *other != file).map(|other| format!("`{other}`")).collect();
-        (!others.is_empty()).then(|| others.join(", "))
+        match others.as_slice() {
+            [] => of_manifest
+                .filter(|_| offer.is_pulled)
+                .and_then(|binding| misnamed(file, offer, binding)),
+            [..] => Some(format!(
+                "{} {} it too, or had it before it failed: none of these files serves it until all but one are taken away",
+                others.join(", "),
+                if others.len() == 1 { "has" } else { "have" }
+            )),
+        }
     }
 }
 
@@ -59,25 +77,27 @@ impl Binder {
     ) {
         let name = &tool.definition.name;
         let binding = sidecar.or_else(|| self.listed(name));
-        let of_manifest = binding.filter(|_| sidecar.is_none() && offer.is_pulled);
-        let reason = match self.claims.rivals(&file.name, &tool.ckp_name) {
-            Some(others) => Some(format!(
-                "{others} has it too, or had it before it failed: none of these files serves it until all but one are taken away"
-            )),
-            None => of_manifest.and_then(|binding| misnamed(&file.name, binding)),
-        };
+        let of_manifest = binding.filter(|_| sidecar.is_none());
+        let reason = self.claims.refusal(&file.name, (offer, tool), of_manifest);
         let Some(reason) = reason else { return self.bind_signed(draft, offer, tool, binding) };
         draft.offered.extend(binding.map(|binding| binding.name.clone()));
         draft.refuse_tool(&offer.origin, name, &format!("tool `{name}`: {reason}"));
     }
 }
 
-/// Says why a file that was pulled is not what the manifest binds, where it is called otherwise.
-fn misnamed(file: &str, ToolBinding { name, at, .. }: &ToolBinding) -> Option<String> {
+/// Says why a file that was pulled is not what the manifest binds, where it is called otherwise. One name is all that
+/// a file can have, so of several tools that the manifest binds it is each of them by a document only.
+fn misnamed(
+    file: &str,
+    offer: &Offer,
+    ToolBinding { name, at, .. }: &ToolBinding,
+) -> Option<String> {
     let stem = drop_in::stem(file).unwrap_or(file);
+    let way = match offer.tools.as_slice() {
+        [_] => format!("pull it with `--name {name}`, or move that document beside it"),
+        _ => "move that document beside it".to_owned(),
+    };
     (ckp_name(stem) != *name).then(|| {
-        format!(
-            "it was pulled as `{stem}`, and is not what {at} binds: if it is meant, pull it with `--name {name}`, or move that document beside it"
-        )
+        format!("it was pulled as `{stem}`, and is not what {at} binds: if it is meant, {way}")
     })
 }

@@ -11,6 +11,7 @@ mod remote;
 
 use std::sync::Arc;
 
+use clawhost_core::bridged::remembered_as;
 use clawhost_core::catalog::{Refused, ToolDefinition};
 use clawhost_core::descriptor::{self, Credential};
 use clawhost_core::exposed::{Exposed, Kind};
@@ -140,13 +141,16 @@ impl Bridges {
         }
     }
 
-    /// Asks again about what was not accepted: somebody else wrote to the store, and may have done so.
-    /// Says whether anything was.
+    /// Asks again what is accepted: somebody else wrote to the store, and may have accepted or forgotten some of it.
+    /// Says whether it is another way now.
     pub(super) async fn recheck(&mut self, sources: &Sources) -> bool {
-        let waits = |one: &&mut Connection| one.tools.iter().any(|tool| tool.waits);
         let mut changed = false;
-        for connection in self.connections.iter_mut().filter(waits) {
-            changed |= connection.refresh(sources, true).await;
+        for connection in self.connections.iter_mut().filter(|one| one.has_spoken()) {
+            // Who cannot look now looks the next time; until then nothing is another way.
+            let pins = sources.pins.list(Some(connection.plan.server.clone()), None).await;
+            if pins.is_ok_and(|pins| connection.may_be_judged_otherwise(&pins)) {
+                changed |= connection.refresh(sources, true).await;
+            }
         }
         changed
     }
@@ -193,6 +197,18 @@ impl Connection {
         self.generation > 0
     }
 
+    /// Says whether a tool waits, or is served that is not accepted any more.
+    fn may_be_judged_otherwise(&self, pins: &[Pin]) -> bool {
+        let is_accepted = |tool: &Remote, digest: &str| {
+            let mut of_it = pins.iter().filter(|pin| pin.tool == remembered_as(&tool.name));
+            of_it.any(|pin| pin.state() == PinState::Accepted && pin.digest() == digest)
+        };
+        self.tools.iter().any(|tool| match &tool.offered {
+            Ok((bridged, _)) => tool.is_pinned && !is_accepted(tool, &bridged.digest),
+            Err(_) => tool.waits,
+        })
+    }
+
     async fn changed(&mut self) {
         // An error says that its task has ended, and that this is all there will be.
         self.is_over = self.offers.changed().await.is_err();
@@ -224,9 +240,12 @@ impl Connection {
         }
         self.generation = generation;
         let before = std::mem::take(&mut self.tools);
-        let waiting = before.iter().filter(|tool| tool.waits).count();
+        let standing = |tools: &[Remote]| -> Vec<_> {
+            tools.iter().map(|tool| (tool.name.clone(), tool.waits)).collect()
+        };
+        let stood = standing(&before);
         self.tools = remote::read(&self.plan, &self.sessions, &tools, before, sources).await;
-        !again || self.tools.iter().filter(|tool| tool.waits).count() != waiting
+        !again || standing(&self.tools) != stood
     }
 }
 
