@@ -318,10 +318,14 @@ fn the_audit_log_is_shown_verified_and_shows_tampering() {
 }
 
 #[test]
-fn what_only_looks_at_the_store_begins_no_log() {
+fn what_only_looks_begins_no_log() {
     let cli = prepared();
     for (words, code) in [
-        (&["pins", "list"][..], 0),
+        (&["tools", "claw.yaml"][..], 3),
+        (&["explain", "claw.yaml", "answer"], 0),
+        (&["explain", "claw.yaml", "no_such_tool"], 2),
+        (&["doctor", "claw.yaml"], 6),
+        (&["pins", "list"], 0),
         (&["pins", "diff"], 0),
         (&["pins", "accept", "nobody", "--dry-run"], 2),
         (&["quarantine", "list"], 0),
@@ -335,18 +339,10 @@ fn what_only_looks_at_the_store_begins_no_log() {
 }
 
 #[test]
-fn what_only_looks_leaves_a_log_that_holds_by_its_key_however_it_ends() {
+fn a_call_that_is_never_made_leaves_a_log_that_holds_by_its_key() {
     let cli = prepared();
-    for words in [
-        &["tools", "claw.yaml"][..],
-        &["explain", "claw.yaml", "answer"],
-        &["explain", "claw.yaml", "no_such_tool"],
-        &["doctor", "claw.yaml"],
-        &["call", "claw.yaml", "read_file", "no_such_argument=1"],
-    ] {
-        cli.run(words);
-    }
+    cli.run(&["call", "claw.yaml", "read_file", "no_such_argument=1"]);
     let key = cli.run(&["audit", "key"]).stdout;
     let run = cli.run(&["audit", "verify", "--key", key.trim()]);
-    assert_eq!((run.code, cli.logs().len()), (Some(0), 5), "{}", run.stdout);
+    assert_eq!((run.code, cli.logs().len()), (Some(0), 1), "{}", run.stdout);
 }

@@ -17,6 +17,7 @@ use clawhost_core::manifest::{
 };
 use clawhost_core::package::Lock;
 use clawhost_core::screen::Tokens;
+use tempfile::TempDir;
 
 use super::args::{Places, StateArgs};
 use super::fail::{Blame as _, Fail};
@@ -146,7 +147,6 @@ pub(super) async fn make(
             Purpose::Look => Some(Duration::from_millis(BRIDGE_LOOK_MS)),
             Purpose::Serve => None,
         })
-        .only_looking(purpose == Purpose::Look)
         .replaceable(settings.tools.replace_builtins.clone())
         .database(Some(database))
         .registry(releases)
@@ -154,6 +154,13 @@ pub(super) async fn make(
         .identities(settings.identities())
         .audit_places(settings.audit.clone())
         .secrets(secrets);
+    // The log is of what happened: a look leaves nothing in it. Once it is open, its folder needs no name.
+    let passing = (purpose == Purpose::Look).then(tempfile::tempdir).transpose();
+    let passing = passing.or_fail(exit::UPSTREAM)?;
+    let open = |folder: &TempDir| {
+        Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).or_fail(exit::UPSTREAM)
+    };
+    let builder = builder.only_looking(passing.as_ref().map(open).transpose()?);
     let what = "preparing tools (compiled code is kept for the next start)";
     let host = patiently(what, builder.build()).await.or_fail(exit::UPSTREAM)?;
     Ok(Setup { _signed: SignedInTheEnd(host.clone()), host, settings, credentials, state })

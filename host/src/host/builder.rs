@@ -41,6 +41,7 @@ pub struct HostBuilder {
     elicitation: BTreeSet<String>,
     identities: BTreeMap<String, String>,
     audit_places: AuditSettings,
+    nobodys: Option<Dir>,
 }
 
 /// Why there is no host.
@@ -88,6 +89,7 @@ impl HostBuilder {
             elicitation: BTreeSet::new(),
             identities: BTreeMap::new(),
             audit_places: AuditSettings::default(),
+            nobodys: None,
         }
     }
 
@@ -137,10 +139,12 @@ impl HostBuilder {
         self
     }
 
-    /// Accepts nothing that MCP servers say for the first time: for a host that is only looked at.
+    /// Accepts nothing that MCP servers say for the first time, and keeps its record in `nobodys` folder, uncopied, where
+    /// there is one: for a host that is only looked at.
     #[must_use]
-    pub fn only_looking(mut self, only_looks: bool) -> Self {
-        self.offers.only_looks = only_looks;
+    pub fn only_looking(mut self, nobodys: Option<Dir>) -> Self {
+        self.offers.only_looks = nobodys.is_some();
+        self.nobodys = nobodys;
         self
     }
 
@@ -273,6 +277,10 @@ impl HostBuilder {
         client: &HttpClient,
         database: &Database,
     ) -> Result<Arc<AuditLog>, BuildError> {
+        if let Some(nobodys) = self.nobodys.take() {
+            let log = AuditLog::open(&nobodys, audit::Terms::default());
+            return log.map(Arc::new).map_err(BuildError::Audit);
+        }
         let AuditTerms { retention, destinations, .. } = self.manifest.policies.audit();
         let copies = forward::start(destinations, &self.audit_places, client, database);
         let copies = copies.map_err(BuildError::AuditCopy)?;
