@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::envelope::{said_in, shorten, text_len};
 use super::{Dialect, at, items, set, text, texts};
 use crate::{digest, truncate};
 
@@ -68,16 +69,14 @@ pub fn fit(dialect: &dyn Dialect, messages: &mut [Value], bytes_max: usize) {
 fn shortened(result: &str, bytes_max: usize) -> String {
     let read = crate::json::parse(result.as_bytes());
     let mut envelope = read.unwrap_or_else(|_| json!({ "data": result }));
-    let key = if envelope.get("data").is_some() { "data" } else { "error" };
-    let said = envelope.get_mut(key).map(Value::take).unwrap_or_default();
-    let said = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
-    if envelope.get("original_bytes").is_none() {
-        set(&mut envelope, "original_bytes", said.len().into());
+    if envelope.get("original_bytes").is_none()
+        && let Some(said) = said_in(&envelope)
+    {
+        let bytes = text_len(said);
+        set(&mut envelope, "original_bytes", bytes.into());
     }
     set(&mut envelope, "truncated", true.into());
-    set(&mut envelope, key, "".into());
-    let frame = Value::from(envelope.to_string()).to_string().len();
-    let said = truncate::twice_escaped(&said, bytes_max.saturating_sub(frame));
-    set(&mut envelope, key, said.into());
+    let len = |envelope: &Value| Value::from(envelope.to_string()).to_string().len();
+    shorten(&mut envelope, bytes_max, len, truncate::twice_escaped);
     envelope.to_string()
 }

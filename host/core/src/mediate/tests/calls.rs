@@ -197,3 +197,29 @@ fn of_a_long_turn_results_are_shortened_and_nothing_else() {
         assert_eq!(hidden, whole);
     }
 }
+
+#[test]
+fn an_error_that_is_shortened_for_the_next_turn_has_its_code_still() {
+    let long = |kind: &str| format!("{kind} {}", "ä\"".repeat(2_000));
+    let details = json!({ "kind": "k" });
+    let errors = [
+        json!({ "code": "c", "message": "m", "details": { "why": long("why") } }),
+        json!({ "code": "c", "message": long("m"), "details": details }),
+        json!({ "code": "c", "message": long("m"), "details": { "why": long("why") } }),
+    ];
+    for (number, error) in errors.into_iter().enumerate() {
+        let envelope = json!({ "ok": false, "status_code": 422, "error": error });
+        let mut messages =
+            [json!({ "role": "tool", "tool_call_id": "id", "content": envelope.to_string() })];
+        fit(&OpenAi, &mut messages, 1_000);
+        assert!(messages[0].to_string().len() <= 1_000, "{}", messages[0]);
+        let told: Value = serde_json::from_str(messages[0]["content"].as_str().unwrap()).unwrap();
+        assert_eq!((&told["ok"], &told["truncated"]), (&json!(false), &json!(true)));
+        assert_eq!((&told["status_code"], &told["error"]["code"]), (&json!(422), &json!("c")));
+        if number == 1 {
+            assert_eq!(told["error"]["details"], details);
+        } else {
+            assert!(told["error"]["message"].as_str().unwrap().starts_with('m'), "{told}");
+        }
+    }
+}

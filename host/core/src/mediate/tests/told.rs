@@ -27,16 +27,39 @@ fn what_was_cut_before_says_how_long_it_was_whatever_stood_around_and_beside_it(
     let long = "x".repeat(1_000);
     let enveloped = Some(json!({ "ok": true, "status_code": 200, "data": long }));
     let enveloped = ToolReply { structured: enveloped, ..ToolReply::default() };
+    let list = Value::from((0..9_000).collect::<Vec<_>>());
+    let listed = Some(json!({ "ok": true, "status_code": 200, "data": list }));
+    let listed = ToolReply { structured: listed, is_envelope: true, ..ToolReply::default() };
     for (reply, is_enveloped, bytes) in [
         (said, false, text.len()),
         (structured, false, value.to_string().len()),
         (enveloped, true, long.len()),
+        (listed, true, list.to_string().len()),
     ] {
         let reply = crate::truncate::reply(reply, 900);
         for bytes_max in [300, 5_000] {
             let cut = of_reply(&reply, is_enveloped, bytes_max);
             assert_eq!(cut["original_bytes"], json!(bytes), "{cut}");
+            let is_whole = !is_enveloped || cut["status_code"] == 200;
+            assert!(is_whole && !cut["data"].to_string().contains("status_code"), "{cut}");
         }
+    }
+}
+
+#[test]
+fn what_an_error_is_called_and_says_stays_where_its_details_are_long() {
+    let details = json!({ "list": vec![1; 9_000] });
+    let error = json!({ "code": "http_422", "message": "no", "details": details });
+    let structured = Some(json!({ "ok": false, "status_code": 422, "error": error }));
+    let reply = ToolReply { structured, is_error: true, is_envelope: true, ..ToolReply::default() };
+    for reply in [reply.clone(), crate::truncate::reply(reply, 4_000)] {
+        let cut = of_reply(&reply, true, 1_000);
+        let error = &cut["error"];
+        assert_eq!(cut["status_code"], 422);
+        assert_eq!((&error["code"], &error["message"]), (&json!("http_422"), &json!("no")));
+        assert!(error["details"].as_str().unwrap().starts_with("{\"list\":[1,1,"), "{cut}");
+        assert_eq!(cut["original_bytes"], json!(details.to_string().len()));
+        assert!(cut.to_string().len() < 1_100, "{cut}");
     }
 }
 
