@@ -1,8 +1,10 @@
 //! Turns through the proxy that end otherwise than they should, and what is told of them.
 
+use clawhost::proxy::ProxyOptions;
+use clawhost_core::mediate::{Policy, TurnBounds};
 use clawhost_tests::Proxied;
 use clawhost_tests::model::Say;
-use clawhost_tests::proxied::{OPENAI_PATH, PROVIDER_KEY, request, until};
+use clawhost_tests::proxied::{ALL, OPENAI_PATH, PROVIDER_KEY, request, until};
 use serde_json::{Value, json};
 
 use crate::proxy::{ALL_PATHS, NOTHING, messages, says, spoken, streamed, word};
@@ -95,4 +97,23 @@ async fn what_was_hidden_comes_back_before_an_answer_that_held_a_secret() {
         let asked = proxied.model.asked().pop().unwrap().body[key].to_string();
         assert!(asked.contains("wasm"), "{asked}");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_a_person_leaves_the_model_time_for_its_last_words() {
+    // With a second beyond its own time the call would outlast the turn.
+    let bounds =
+        TurnBounds { total_timeout_ms: 3_000, timeout_per_tool_ms: 3_000, ..TurnBounds::default() };
+    let policy = Policy { bounds, ..Policy::default() };
+    let options = ProxyOptions { policy, ..ProxyOptions::default() };
+    let ask = "- {id: ask, action: require-approval, scope: tool, match: {name: lookup}}";
+    let look: &[(&str, Value)] = &[("lookup", word("x"))];
+    let script = [("", look), ("Enough.", &[][..])];
+    let rules = format!("{ask}\n{ALL}");
+    let proxied = Proxied::with(&rules, says(OPENAI_PATH, &script), "", options).await;
+    let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+    assert_eq!(got.status, 200, "{got:?}");
+    assert_eq!(got.json()["choices"][0]["message"]["content"], "Enough.");
+    let result = proxied.model.asked()[1].body["messages"][2].to_string();
+    assert!(result.contains("\\\"ok\\\":false"), "{result}");
 }

@@ -45,6 +45,12 @@ impl TurnBounds {
         self.total_timeout_ms.saturating_mul(PROXY_SOFT_DEADLINE_PERMILLE) / 1_000
     }
 
+    /// Returns when the last call has ended, in milliseconds, whatever it waits for: half of what is left for the
+    /// model's last words is for them in any case.
+    pub const fn calls_end_ms(&self) -> u64 {
+        u64::midpoint(self.soft_timeout_ms(), self.total_timeout_ms)
+    }
+
     /// Returns these with what `node` states, under keys with `-` or `_` between their words.
     pub(crate) fn with(mut self, node: &Node, problems: &mut Problems) -> Self {
         for Entry { key, node, .. } in node.entries() {
@@ -65,5 +71,19 @@ impl TurnBounds {
             problems.invalid(&node.at, reason, "give the whole turn at least the time of one tool");
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_end_before_their_turn_does_however_short_it_is() {
+        for total_timeout_ms in [40, 5_000, PROXY_TOTAL_MS] {
+            let bounds = TurnBounds { total_timeout_ms, ..TurnBounds::default() };
+            let (soft, end) = (bounds.soft_timeout_ms(), bounds.calls_end_ms());
+            assert!(soft < end && end < total_timeout_ms, "{soft} {end} {total_timeout_ms}");
+        }
     }
 }
