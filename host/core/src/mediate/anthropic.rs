@@ -25,7 +25,7 @@ impl Dialect for Anthropic {
 
     fn inject(&self, request: &mut Value, offers: &Offers) {
         remove(request, &["stream"]);
-        rename_choice(request, "/tool_choice/name", offers);
+        rename_choice(request, offers);
         for offer in offers.iter() {
             let tool = json!({
                 "name": offer.name,

@@ -35,7 +35,7 @@ impl Dialect for OpenAi {
     fn inject(&self, request: &mut Value, offers: &Offers) {
         upgrade(request);
         remove(request, &["stream", "stream_options"]);
-        rename_choice(request, "/tool_choice/function/name", offers);
+        rename_choice(request, offers);
         for offer in offers.iter() {
             let function = json!({
                 "name": offer.name,

@@ -46,7 +46,7 @@ impl Dialect for Responses {
             set(request, "input", said);
         }
         remove(request, &["stream", "stream_options"]);
-        rename_choice(request, "/tool_choice/name", offers);
+        rename_choice(request, offers);
         for offer in offers.iter() {
             let tool = json!({
                 "type": "function",

@@ -114,6 +114,8 @@ struct Round {
     results: Vec<(String, Value)>,
     /// Why none of them runs.
     refused: Option<Value>,
+    /// One of them was made, now or before in the turn.
+    has_called: bool,
     has_ended: bool,
     is_last: bool,
 }
@@ -250,6 +252,7 @@ impl Turn {
             return;
         };
         self.has_acted |= !offer.read_only;
+        self.round.has_called = true;
         offer.rename_in(&mut result);
         let arguments = call.arguments.clone().unwrap_or_default();
         let signature = signature(&offer, &arguments);
@@ -264,7 +267,9 @@ impl Turn {
         self.rounds += 1;
         self.dialect.append(&mut self.request, &round.answer, round.kept, &round.results);
         self.hidden.1 = items(&self.request, self.dialect.messages()).len();
-        free_choice(&mut self.request, &self.offers);
+        if round.has_called {
+            free_choice(&mut self.request, &self.offers);
+        }
         if round.has_ended {
             let mut answer = round.answer;
             self.dialect.end(&mut answer);
@@ -336,6 +341,7 @@ impl Turn {
         let signature = signature(offer, &arguments);
         match self.repeats.find(&offer.name, &signature, self.policy.repeat) {
             Some(found) => {
+                self.round.has_called = true;
                 // What it came to counts again.
                 self.round.has_ended |= offer.is_terminal && at(&found.result, "ok") == true;
                 Err((found.result, found.trace))

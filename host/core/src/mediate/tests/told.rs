@@ -101,6 +101,67 @@ fn a_choice_that_forces_a_call_of_ours_holds_for_one_round() {
 }
 
 #[test]
+fn a_choice_that_forces_a_call_holds_until_one_was_made() {
+    let choice = json!({ "type": "function", "name": "svc.get" });
+    let mut request = request(&Responses);
+    set(&mut request, "tool_choice", choice);
+    let offers = Offers::new(vec![offer("svc.get")], Responses.declared(&request));
+    let turn = Turn::new(&Responses, request, offers, Policy::default());
+    let result = json!({ "ok": false, "status_code": 503 });
+    let mut runner = Runner { dialect: &Responses, turn, ran: Vec::new(), result };
+    let chosen = |runner: &Runner| runner.turn.request()["tool_choice"].clone();
+    for unmade in [("svc_gett", json!({})), ("svc_get", json!("{\"cut"))] {
+        assert_eq!(runner.hear(&[unmade], "").unwrap(), Step::Ask);
+        assert!(runner.ran.is_empty());
+        assert_eq!(chosen(&runner)["name"], "svc_get");
+    }
+    // What it came to does not matter.
+    assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
+    assert_eq!(chosen(&runner), "auto");
+}
+
+#[test]
+fn a_choice_of_several_tools_is_renamed_and_freed_as_one_of_a_single_tool_is() {
+    for dialect in [&OpenAi as &dyn Dialect, &Responses] {
+        let is_chat = dialect.name() == "openai";
+        let several = |mode: &str, names: [&str; 2]| {
+            let tool = |name: &str| match is_chat {
+                true => json!({ "type": "function", "function": { "name": name } }),
+                false => json!({ "type": "function", "name": name }),
+            };
+            let mut of = json!({ "mode": mode, "tools": names.map(tool) });
+            if is_chat {
+                of = json!({ "allowed_tools": of });
+            }
+            set(&mut of, "type", "allowed_tools".into());
+            of
+        };
+        let (ours, shown) = (["svc.get", "svc.put"], ["svc_get", "svc_put"]);
+        let (mixed, shown_mixed) = (["svc.get", "own"], ["svc_get", "own"]);
+        for (asked, forced, left) in [
+            (several("required", ours), several("required", shown), several("auto", shown)),
+            (several("auto", ours), several("auto", shown), several("auto", shown)),
+            (
+                several("required", mixed),
+                several("required", shown_mixed),
+                several("required", shown_mixed),
+            ),
+        ] {
+            let mut request = request(dialect);
+            set(&mut request, "tool_choice", asked);
+            let offers = ours.map(offer).to_vec();
+            let offers = Offers::new(offers, dialect.declared(&request));
+            let turn = Turn::new(dialect, request, offers, Policy::default());
+            assert_eq!(turn.request()["tool_choice"], forced);
+            let result = json!({ "ok": true });
+            let mut runner = Runner { dialect, turn, ran: Vec::new(), result };
+            assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
+            assert_eq!(runner.turn.request()["tool_choice"], left);
+        }
+    }
+}
+
+#[test]
 fn a_turn_has_acted_as_soon_as_a_call_is_begun_that_may_change_something() {
     let mut runner = Runner::new(&OpenAi, &["svc.get", "svc.put"], Policy::default());
     runner.hear(&[("svc_get", json!({}))], "").unwrap();
