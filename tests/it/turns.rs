@@ -3,7 +3,7 @@
 use clawhost::proxy::ProxyOptions;
 use clawhost_core::mediate::{Policy, TurnBounds};
 use clawhost_tests::Proxied;
-use clawhost_tests::model::Say;
+use clawhost_tests::model::{ANTHROPIC_PATH, RESPONSES_PATH, Say};
 use clawhost_tests::proxied::{ALL, OPENAI_PATH, PROVIDER_KEY, request, until};
 use serde_json::{Value, json};
 
@@ -63,19 +63,26 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
 
 #[tokio::test]
 async fn an_answer_that_is_an_error_is_one_for_the_client_too() {
-    let error = json!({ "choices": [], "error": { "message": "rate limited", "code": 429 } });
-    let body = request(OPENAI_PATH, "hi").to_string();
-    let proxied = Proxied::open(vec![Say::Json(error.clone())]).await;
-    let got = proxied.post(OPENAI_PATH, &body).await;
-    let told = (got.status, got.json()["error"]["message"].clone());
-    assert_eq!(told, (502, json!("rate limited")));
-    // Where bytes pass the record says so.
-    let mut proxied = Proxied::new(NOTHING, vec![Say::Json(error.clone())]).await;
-    let got = proxied.post(OPENAI_PATH, &body).await;
-    assert_eq!((got.status, got.json()), (200, error));
-    proxied.stop().await;
-    let turn = &proxied.history("ada")[0];
-    assert_eq!((&turn["status"], &turn["status_code"]), (&json!("error"), &json!(502)), "{turn}");
+    let error = json!({ "message": "rate limited", "code": 429 });
+    for (path, answer) in [
+        (OPENAI_PATH, json!({ "choices": [], "error": error })),
+        (ANTHROPIC_PATH, json!({ "type": "error", "content": [], "error": error })),
+        (RESPONSES_PATH, json!({ "id": "r", "status": "failed", "output": [], "error": error })),
+    ] {
+        let body = request(path, "hi").to_string();
+        let proxied = Proxied::open(vec![Say::Json(answer.clone())]).await;
+        let got = proxied.post(path, &body).await;
+        let told = (got.status, got.json()["error"]["message"].clone());
+        assert_eq!(told, (502, json!("rate limited")));
+        // Where bytes pass the record says so.
+        let mut proxied = Proxied::new(NOTHING, vec![Say::Json(answer.clone())]).await;
+        let got = proxied.post(path, &body).await;
+        assert_eq!((got.status, got.json()), (200, answer));
+        proxied.stop().await;
+        let turn = &proxied.history("ada")[0];
+        let told = (&turn["status"], &turn["status_code"]);
+        assert_eq!(told, (&json!("error"), &json!(502)), "{turn}");
+    }
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ use super::{Asked, Body, CALLER, Proxy};
 use crate::sandbox::{Masked, mask};
 use crate::sse::Events;
 use crate::upstream::http::ResponseBody;
-use crate::upstream::provider::{Answered, Caller, Forward, Forwarded, Held};
+use crate::upstream::provider::{Answered, Api, Caller, Forward, Forwarded, Held};
 
 impl Proxy {
     /// Passes a request on, and its answer back.
@@ -44,7 +44,9 @@ impl Proxy {
                 let answer: Value = serde_json::from_slice(&whole).unwrap_or_default();
                 if parts.status.is_success() {
                     self.made_of(&asked, &provider, &answer).await;
-                    if asked.dialect.is_error(&answer) {
+                    // Who asks for one that failed before gets it.
+                    let is_asked_for = matches!(asked.forward.api, Api::Stored(_));
+                    if !is_asked_for && asked.dialect.is_error(&answer) {
                         record.answered_by(&provider, &model, StatusCode::BAD_GATEWAY);
                     }
                 }

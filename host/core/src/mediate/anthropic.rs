@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::offers::Offers;
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, items, push, remove, rename_choice, set,
-    take_items, text, texts,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, is_refusal, items, push, remove,
+    rename_choice, set, take_items, text, texts,
 };
 
 /// Anthropic's messages.
@@ -34,6 +34,10 @@ impl Dialect for Anthropic {
             });
             push(request, "tools", tool);
         }
+    }
+
+    fn is_error(&self, answer: &Value) -> bool {
+        text(answer, "type") == "error" || is_refusal(answer, "content")
     }
 
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {

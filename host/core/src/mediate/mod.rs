@@ -70,9 +70,7 @@ pub trait Dialect: Sync + std::fmt::Debug {
     fn inject(&self, request: &mut Value, offers: &Offers);
 
     /// Says whether an answer is none, but an error.
-    fn is_error(&self, _answer: &Value) -> bool {
-        false
-    }
+    fn is_error(&self, answer: &Value) -> bool;
 
     /// Returns the calls that an answer makes, in order. Ids that are missing, or there twice, are put in,
     /// as results need them; a second answer beside the first is taken out.
@@ -117,6 +115,11 @@ pub trait Dialect: Sync + std::fmt::Debug {
     fn leads(&self, _message: &Value) -> bool {
         false
     }
+}
+
+/// Says whether an answer says nothing under `key`, but why.
+fn is_refusal(answer: &Value, key: &str) -> bool {
+    items(answer, key).is_empty() && !at(answer, "error").is_null()
 }
 
 /// Returns the list `key` to add to, which is made where it is missing or null.

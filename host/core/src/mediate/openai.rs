@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::offers::Offers;
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, items, push, remove, rename_choice, set,
-    take_items, text, texts, without_nulls,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, is_refusal, items, push, remove,
+    rename_choice, set, take_items, text, texts, without_nulls,
 };
 use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
 use crate::reply::json_bytes;
@@ -47,7 +47,7 @@ impl Dialect for OpenAi {
     }
 
     fn is_error(&self, answer: &Value) -> bool {
-        items(answer, "choices").is_empty() && !at(answer, "error").is_null()
+        is_refusal(answer, "choices")
     }
 
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {

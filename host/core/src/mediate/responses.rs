@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::offers::Offers;
 use super::openai::{NO_FUNCTION, OpenAi, read_arguments, write_arguments};
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, items, list, push, remove, rename_choice,
-    set, take_items, text, texts,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, is_refusal, items, list, push, remove,
+    rename_choice, set, take_items, text, texts,
 };
 use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
 
@@ -58,6 +58,10 @@ impl Dialect for Responses {
             });
             push(request, "tools", tool);
         }
+    }
+
+    fn is_error(&self, answer: &Value) -> bool {
+        text(answer, "status") == "failed" || is_refusal(answer, "output")
     }
 
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {

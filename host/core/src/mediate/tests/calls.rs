@@ -27,12 +27,19 @@ fn of_an_answer_with_several_courses_the_first_counts_and_one_with_none_may_be_a
     let mut runner = Runner::new(&OpenAi, &["svc.get"], Policy::default());
     let done = done(runner.hear_it(said, 0));
     assert_eq!(done.answer, answer(&OpenAi, &[], "final"));
-    for (answer, is_error) in [
-        (json!({ "choices": [], "error": { "message": "m" } }), true),
-        (json!({ "choices": [], "error": null }), false),
-        (json!({ "choices": [{}], "error": { "message": "m" } }), false),
+    let error = json!({ "message": "m" });
+    for (dialect, answer, is_error) in [
+        (&OpenAi as &dyn Dialect, json!({ "choices": [], "error": error }), true),
+        (&OpenAi, json!({ "choices": [], "error": null }), false),
+        (&OpenAi, json!({ "choices": [{}], "error": error }), false),
+        (&Anthropic, json!({ "type": "error", "content": [{}], "error": error }), true),
+        (&Anthropic, json!({ "error": error }), true),
+        (&Anthropic, json!({ "type": "message", "content": [] }), false),
+        (&Responses, json!({ "status": "failed", "output": [{}], "error": error }), true),
+        (&Responses, json!({ "error": error }), true),
+        (&Responses, json!({ "status": "incomplete", "output": [], "error": null }), false),
     ] {
-        assert_eq!(OpenAi.is_error(&answer), is_error, "{answer}");
+        assert_eq!(dialect.is_error(&answer), is_error, "{answer}");
     }
 }
 
