@@ -17,12 +17,16 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
         "data: [DONE]\n\n".to_owned(),
     ];
     let error = "data: {\"error\":{\"message\":\"overloaded\"}}\n\n".to_owned();
+    let last =
+        "data: {\"choices\":[{\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":50}}\n\n"
+            .to_owned();
     let says = vec![
         Say::Events(events.clone()),
         Say::Cut(vec![events[0].clone(), "event: chunk\ndata: {\"cho".to_owned()]),
         Say::Events(vec![events[0].clone(), error.clone()]),
         Say::Events(events[..1].to_vec()),
         Say::Cut(events.clone()),
+        Say::Cut(vec![last.clone()]),
         Say::Open(events.clone()),
     ];
     let mut proxied = Proxied::new(NOTHING, says).await;
@@ -30,15 +34,18 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
     let got = proxied.post(OPENAI_PATH, &body).await;
     assert_eq!((got.status, got.body), (200, events.concat()));
     assert_eq!(proxied.host.host().providers().usage().tokens_today, 52);
-    let cut = proxied.post(OPENAI_PATH, &body).await;
-    let rest = cut.body.strip_prefix(events[0].as_str()).unwrap();
-    assert!(rest.starts_with("\n\ndata: {\"error\":"), "{rest}");
-    assert!(rest.contains("broke off") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
-    // What the provider ends with passes, whatever it is.
+    let broke_off = |cut: &str| {
+        let rest = cut.strip_prefix(events[0].as_str()).unwrap();
+        assert!(rest.starts_with("\n\ndata: {\"error\":"), "{rest}");
+        assert!(rest.contains("broke off") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
+    };
+    broke_off(&proxied.post(OPENAI_PATH, &body).await.body);
+    // What the provider says of its end passes; one that says nothing of it may be gone.
     assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, format!("{}{error}", events[0]));
-    assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, events[0]);
+    broke_off(&proxied.post(OPENAI_PATH, &body).await.body);
     // Behind the end of an answer nothing breaks off, and nobody has to read on.
     assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, events.concat());
+    assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, last);
     let token = format!("x-api-key: {}", proxied.token("ada"));
     let mut stream = proxied.begin(OPENAI_PATH, &[&token], &body).await;
     until(&mut stream, "[DONE]").await;
@@ -51,7 +58,7 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
         assert_eq!((&turn["status"], &turn["status_code"]), (&json!("ok"), &json!(200)), "{turn}");
         assert_eq!((&turn["error"], &turn["usage"]["prompt_tokens"]), (&Value::Null, &json!(50)));
     }
-    assert_eq!(history.len(), 6);
+    assert_eq!(history.len(), 7);
     for (turn, why) in history[1..].iter().zip(["broke off", "overloaded", "broke off"]) {
         assert_eq!((&turn["status"], &turn["status_code"]), (&json!("error"), &json!(502)));
         assert!(turn["error"]["error"]["message"].as_str().unwrap().contains(why), "{turn}");
