@@ -93,6 +93,10 @@ impl Dialect for Anthropic {
         results.filter_map(|block| block.get_mut("content")).collect()
     }
 
+    fn has_results(&self, message: &Value) -> bool {
+        items(message, "content").iter().any(|block| text(block, "type") == "tool_result")
+    }
+
     /// The tools stay in the request, as messages that mention tools need them; none may be called.
     fn without_tools(&self, request: &mut Value, instruction: &str) {
         set(request, "tool_choice", json!({ "type": "none" }));

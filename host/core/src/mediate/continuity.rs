@@ -25,6 +25,19 @@ pub fn conversation(dialect: &dyn Dialect, request: &Value) -> String {
     digest::of_bytes(said.as_bytes())
 }
 
+/// Returns how often the model was told what its calls came to since the user spoke last. What comes with results
+/// is none of the user's: clients put words of their own beside them.
+pub(super) fn iterations(dialect: &dyn Dialect, request: &Value) -> u32 {
+    let all = items(request, dialect.messages()).iter();
+    let is_spoken =
+        |message: &&Value| text(message, "role") == "user" && !dialect.has_results(message);
+    let since = all.rev().take_while(|message| !is_spoken(message));
+    let told: Vec<bool> = since.map(|message| dialect.has_results(message)).collect();
+    // Those of one answer stand together.
+    let count = told.chunk_by(|one, other| one == other).filter(|run| run.first() == Some(&true));
+    u32::try_from(count.count()).unwrap_or(u32::MAX)
+}
+
 /// Puts the hidden messages of each of `turns`, the oldest first, before the message that they led to.
 ///
 /// Matched from the end: of two messages with the same words the later one is that of the later turn. Turns

@@ -85,6 +85,9 @@ pub trait Dialect: Sync + std::fmt::Debug {
     /// Returns the results that a message of [`Dialect::append`] holds.
     fn results<'m>(&self, message: &'m mut Value) -> Vec<&'m mut Value>;
 
+    /// Says whether a message brings what calls came to, of the runner's own tools too.
+    fn has_results(&self, message: &Value) -> bool;
+
     /// Takes all tools away, and tells the model why.
     fn without_tools(&self, request: &mut Value, instruction: &str);
 

@@ -97,6 +97,10 @@ impl Dialect for OpenAi {
         message.get_mut("content").filter(|_| is_result).into_iter().collect()
     }
 
+    fn has_results(&self, message: &Value) -> bool {
+        matches!(text(message, "role"), "function" | "tool")
+    }
+
     fn without_tools(&self, request: &mut Value, instruction: &str) {
         remove(request, &["tools", "tool_choice", "parallel_tool_calls"]);
         push(request, "messages", json!({ "role": "user", "content": instruction }));

@@ -128,6 +128,10 @@ impl Dialect for Responses {
         item.get_mut("output").filter(|_| is_result).into_iter().collect()
     }
 
+    fn has_results(&self, item: &Value) -> bool {
+        text(item, "type").ends_with("_call_output")
+    }
+
     fn without_tools(&self, request: &mut Value, instruction: &str) {
         remove(request, &["tools", "tool_choice", "parallel_tool_calls", "max_tool_calls"]);
         push(request, "input", json!({ "role": "user", "content": instruction }));

@@ -230,3 +230,95 @@ fn an_error_that_is_shortened_for_the_next_turn_has_its_code_still() {
         }
     }
 }
+
+/// What the runner was asked to call, and what it says came of it.
+fn round_of_own(dialect: &dyn Dialect, number: usize) -> Vec<Value> {
+    let id = |call: usize| format!("own{number}_{call}");
+    let calls = [id(0), id(1)];
+    match dialect.name() {
+        "openai" => {
+            let made = calls.clone().map(|id| json!({ "id": id, "type": "function", "function": { "name": "own", "arguments": "{}" } }));
+            let said = json!({ "role": "assistant", "content": null, "tool_calls": made });
+            let told =
+                calls.map(|id| json!({ "role": "tool", "tool_call_id": id, "content": "x" }));
+            [said].into_iter().chain(told).collect()
+        }
+        "responses" => {
+            let made = calls.clone().map(|id| json!({ "type": "function_call", "call_id": id, "name": "own", "arguments": "{}" }));
+            let told = calls
+                .map(|id| json!({ "type": "function_call_output", "call_id": id, "output": "x" }));
+            made.into_iter().chain(told).collect()
+        }
+        _ => {
+            let made = calls
+                .clone()
+                .map(|id| json!({ "type": "tool_use", "id": id, "name": "own", "input": {} }));
+            let told =
+                calls.map(|id| json!({ "type": "tool_result", "tool_use_id": id, "content": "x" }));
+            // What a client puts beside results is none of the user's words.
+            let told = told.into_iter().chain([json!({ "type": "text", "text": "reminder" })]);
+            vec![
+                json!({ "role": "assistant", "content": made }),
+                json!({ "role": "user", "content": told.collect::<Vec<_>>() }),
+            ]
+        }
+    }
+}
+
+#[test]
+fn rounds_since_the_user_spoke_end_whoever_has_the_tools() {
+    const MOST: u32 = 3;
+    let bounds = TurnBounds { max_tool_iterations: MOST, ..TurnBounds::default() };
+    let policy = Policy { bounds, ..Policy::default() };
+    for dialect in DIALECTS {
+        let key = dialect.messages();
+        let begun = |policy: Policy, rounds: usize, more: Option<Value>| {
+            let mut request = request(dialect);
+            // Those before the user's last words do not count.
+            let said = (0..7).flat_map(|number| round_of_own(dialect, number));
+            let again = [json!({ "role": "user", "content": "and now" })];
+            let since = (7..7 + rounds).flat_map(|number| round_of_own(dialect, number));
+            let all = said.chain(again).chain(since).chain(more);
+            all.for_each(|message| push(&mut request, key, message));
+            let offers = Offers::new(vec![offer("svc.get")], dialect.declared(&request));
+            let turn = Turn::new(dialect, request, offers, policy);
+            Runner { dialect, turn, ran: Vec::new(), result: json!({ "ok": true, "data": 1 }) }
+        };
+        let own = [("own", json!({})), ("own", json!({ "n": 1 }))];
+        let get = [("svc_get", json!({}))];
+
+        // The last round that there is may be the runner's.
+        let left = done(begun(policy, 2, None).hear(&own, ""));
+        assert_eq!(left.answer, answer(dialect, &own, ""));
+        // Or ours, and then calls of either are answered, and the model is asked for its last words.
+        for last in [&own[..], &[own[0].clone(), get[0].clone()], &get] {
+            let mut runner = begun(policy, 2, None);
+            assert_eq!(runner.hear(&get, "").unwrap(), Step::Ask);
+            assert_eq!((runner.ran.len(), runner.codes()), (1, vec!["ok".to_owned()]));
+            assert_eq!(runner.hear(last, "").unwrap(), Step::Ask);
+            assert_eq!(runner.ran.len(), 1);
+            assert_eq!(runner.codes(), vec!["tool_budget_exhausted"; last.len()]);
+            let result = &runner.turn.trace()[1]["tool_calls"][0]["result"];
+            assert_eq!(result["error"]["details"]["max_tool_iterations"], MOST);
+            let request = runner.turn.request();
+            assert!(request.get("tools").is_none() || request["tool_choice"]["type"] == "none");
+            assert!(runner.messages().last().unwrap().to_string().contains("No more tools"));
+            assert_eq!(done(runner.hear(&[], "bye")).answer["usage"], usage_of(dialect, 3));
+        }
+        // With none left the runner's calls do not reach it, and words do.
+        assert_eq!(begun(policy, 3, None).hear(&own, "").unwrap(), Step::Ask);
+        assert!(begun(Policy { strict: true, ..policy }, 3, None).hear(&own, "").is_err());
+        assert!(done(begun(policy, 3, None).hear(&[], "bye")).hidden.is_empty());
+        let next = Some(json!({ "role": "user", "content": "go on" }));
+        done(begun(policy, 3, next).hear(&own, ""));
+    }
+}
+
+/// What so many answers used together.
+fn usage_of(dialect: &dyn Dialect, answers: u64) -> Value {
+    let mut usage = answer(dialect, &[], "")["usage"].clone();
+    for count in usage.as_object_mut().unwrap().values_mut() {
+        *count = (count.as_u64().unwrap() * answers).into();
+    }
+    usage
+}
