@@ -503,6 +503,10 @@ limits! {
     PROXY_ROUNDS_MAX: u32 = 8;
     /// The most rounds that a turn may be given: more are no turn of a conversation.
     PROXY_ROUNDS_CEILING_MAX: u64 = 100;
+    /// Rounds of tool calls, the client's own among them, since the user spoke last: the design's `max_tool_iterations`.
+    PROXY_ITERATIONS_MAX: u32 = 20;
+    /// The most of these that may be allowed: who has none that watches is stopped some time.
+    PROXY_ITERATIONS_CEILING_MAX: u64 = 1_000;
     /// One tool call of such a turn (the managed-tools table).
     PROXY_TOOL_MS: u64 = 30_000;
     /// Such a turn as a whole (the managed-tools table).

@@ -61,6 +61,9 @@ pub struct ToolReply {
     pub meta: Map<String, Value>,
     /// The same as one JSON value, for programs.
     pub structured: Option<Value>,
+    /// That value says of an answer how it came about, and holds it: where it is too long, what it holds becomes
+    /// a text, which can be cut.
+    pub is_envelope: bool,
     /// The tool ran and says, or shows, that it failed.
     pub is_error: bool,
     /// Why, for programs: a tool-error variant (`file-not-found`) or a fault (`trap`, `exit`).

@@ -32,7 +32,8 @@ pub(crate) fn twice_escaped(text: &str, bytes_max: usize) -> &str {
 /// Cuts `reply` so that it serialises to at most `bytes_max` bytes of JSON.
 ///
 /// Of a structured value the longest strings are shortened, so that it stays what its tool promises
-/// and fits as itself and as the text that shows it. One that other things make too long is left out.
+/// and fits as itself and as the text that shows it. One that other things make too long is left out,
+/// but for an envelope, which says the beginning of what it holds as a text.
 /// Of blocks that say something else what does not fit is replaced from the end: text is cut and says
 /// its true size, other blocks are left out. `cut_from_bytes` then holds the true size, and
 /// `said_bytes` that of what it says, once.
@@ -76,12 +77,32 @@ fn shorten_value(reply: &mut ToolReply, shown: usize, bytes_max: usize) -> bool 
     let Some(mut value) = reply.structured.take() else { return false };
     let is_all = is_shown_alone(&reply.content, &value);
     let room = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES);
-    let fits = strings::shorten(&mut value, shown, room);
+    let mut fits = strings::shorten(&mut value, shown, room);
+    if !fits && reply.is_envelope {
+        write_out(&mut value);
+        let shown = shown_len(&value.to_string());
+        fits = strings::shorten(&mut value, shown, room);
+    }
     if is_all {
         reply.content = vec![Content::Text(value.to_string())];
     }
     reply.structured = fits.then_some(value);
     fits && is_all
+}
+
+/// Writes what an envelope holds as a text, and how long that is.
+fn write_out(envelope: &mut Value) {
+    for place in ["/data", "/error/details"] {
+        let held = envelope.pointer_mut(place).filter(|held| held.is_array() || held.is_object());
+        let Some(held) = held else { continue };
+        let text = held.to_string();
+        let bytes = text.len();
+        *held = text.into();
+        if let Some(envelope) = envelope.as_object_mut() {
+            envelope.insert("truncated".to_owned(), true.into());
+            envelope.entry("original_bytes").or_insert_with(|| bytes.into());
+        }
+    }
 }
 
 /// Says whether blocks show nothing but `value`: none, or its JSON.
@@ -118,7 +139,7 @@ struct Sizes {
 fn sizes_of(reply: &ToolReply) -> Sizes {
     let blocks: usize = reply.content.iter().map(size_of_block).sum();
     let structured = reply.structured.as_ref().map(Value::to_string).unwrap_or_default();
-    let shown = structured.len() + escaped_len(&structured);
+    let shown = shown_len(&structured);
     // A reply without blocks shows its structured value as text too.
     let value = if reply.content.is_empty() { shown } else { structured.len() };
     let more = reply.extras.values().chain([&reply.meta]).map(size_of_object);
@@ -128,6 +149,11 @@ fn sizes_of(reply: &ToolReply) -> Sizes {
         None => reply.content.iter().map(said_by).sum(),
     };
     Sizes { all, shown, said }
+}
+
+/// Returns what JSON takes as itself and within JSON.
+fn shown_len(json: &str) -> usize {
+    json.len() + escaped_len(json)
 }
 
 fn said_by(block: &Content) -> usize {
@@ -232,6 +258,37 @@ mod tests {
         assert_eq!(cut.structured, None);
         let [Content::Text(text)] = cut.content.as_slice() else { panic!("{cut:?}") };
         assert!(text.starts_with("{\"list\":[1,1,") && text.contains("[cut: the whole"), "{text}");
+    }
+
+    #[test]
+    fn an_envelope_stays_one_whatever_it_holds() {
+        let list = json!(vec![1; 9_000]);
+        let good = json!({"ok": true, "status_code": 200, "data": list});
+        let error = json!({"code": "http_422", "message": "no", "details": {"list": list}});
+        let bad = json!({"ok": false, "status_code": 422, "error": error});
+        for (envelope, place, said) in
+            [(good, "/data", Vec::new()), (bad, "/error/details", vec![Content::Text("no".into())])]
+        {
+            let (whole, content) = (envelope.pointer(place).unwrap().to_string(), said);
+            let envelope = ToolReply {
+                content,
+                structured: Some(envelope.clone()),
+                is_envelope: true,
+                ..ToolReply::default()
+            };
+            let cut = reply(envelope.clone(), 4_000);
+            let (kept, before) = (cut.structured.as_ref().unwrap(), envelope.structured.unwrap());
+            for same in ["/ok", "/status_code", "/error/code", "/error/message"] {
+                assert_eq!(kept.pointer(same), before.pointer(same), "{kept}");
+            }
+            let text = kept.pointer(place).unwrap().as_str().unwrap();
+            assert!(whole.starts_with(text.split(" [cut: ").next().unwrap()), "{text}");
+            assert_eq!(
+                (&kept["truncated"], &kept["original_bytes"]),
+                (&json!(true), &json!(whole.len()))
+            );
+            assert!(size_of(&cut) <= 4_000, "{}", size_of(&cut));
+        }
     }
 
     proptest! {

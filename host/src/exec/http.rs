@@ -157,7 +157,8 @@ impl Trip<'_> {
         envelope.insert("ok".to_owned(), true.into());
         envelope.insert("status_code".to_owned(), status.as_u16().into());
         envelope.insert("data".to_owned(), data);
-        Ok(ToolReply { structured: Some(Value::Object(envelope)), ..ToolReply::default() })
+        let structured = Some(Value::Object(envelope));
+        Ok(ToolReply { structured, is_envelope: true, ..ToolReply::default() })
     }
 
     fn leads_away(&self) -> CallError {
@@ -288,8 +289,11 @@ fn failed(code: &str, message: &str, details: Option<Value>) -> ToolReply {
     if let Some(details) = details {
         error.insert("details".to_owned(), details);
     }
-    let structured = Some(json!({"ok": false, "error": error}));
-    ToolReply { structured, ..ToolReply::error("service-error", format!("{code}: {message}")) }
+    ToolReply {
+        structured: Some(json!({"ok": false, "error": error})),
+        is_envelope: true,
+        ..ToolReply::error("service-error", format!("{code}: {message}"))
+    }
 }
 
 fn broken(error: impl std::fmt::Display) -> CallError {

@@ -23,7 +23,7 @@ use super::{Asked, Body, CALLER, Proxy};
 use crate::sandbox::{Masked, mask};
 use crate::sse::Events;
 use crate::upstream::http::ResponseBody;
-use crate::upstream::provider::{Answered, Caller, Forward, Forwarded, Held};
+use crate::upstream::provider::{Answered, Api, Caller, Forward, Forwarded, Held};
 
 impl Proxy {
     /// Passes a request on, and its answer back.
@@ -44,7 +44,9 @@ impl Proxy {
                 let answer: Value = serde_json::from_slice(&whole).unwrap_or_default();
                 if parts.status.is_success() {
                     self.made_of(&asked, &provider, &answer).await;
-                    if asked.dialect.is_error(&answer) {
+                    // Who asks for one that failed before gets it.
+                    let is_asked_for = matches!(asked.forward.api, Api::Stored(_));
+                    if !is_asked_for && asked.dialect.is_error(&answer) {
                         record.answered_by(&provider, &model, StatusCode::BAD_GATEWAY);
                     }
                 }
@@ -53,7 +55,8 @@ impl Proxy {
             }
             Answered::Stream(body, held) => {
                 let body = mask(Response::new(body), Arc::clone(&redactor)).into_body();
-                let seen = Seen { is_kept: asked.is_kept(), ..Seen::default() };
+                let choices = asked.forward.body.get("n").and_then(Value::as_u64).unwrap_or(1);
+                let seen = Seen { choices, is_kept: asked.is_kept(), ..Seen::default() };
                 let told = Told { seen, record, dialect: asked.dialect, has_ended: false };
                 let begun = BytesMut::new();
                 events(Passing { proxy: self.clone(), asked, body, held, told, begun })
@@ -95,6 +98,23 @@ impl Passing {
     async fn note(&mut self) {
         let new = std::mem::take(&mut self.told.seen.new);
         self.proxy.made(&self.asked, self.told.record.provider(), new).await;
+    }
+
+    /// Returns what the stream ends with: where its answer has not, that it broke off. The end of the connection is
+    /// all that some servers show that were killed.
+    fn last(&mut self) -> Bytes {
+        if self.told.seen.has_end() {
+            return std::mem::take(&mut self.begun).freeze();
+        }
+        tracing::warn!("a stream through the proxy ended before its answer");
+        self.broke_off()
+    }
+
+    fn broke_off(&self) -> Bytes {
+        let dialect = self.asked.dialect;
+        let event = dialect.error_event(&dialect.error(502, BROKE_OFF));
+        // A client takes it for no part of what had begun.
+        Bytes::from(format!("\n\n{event}"))
     }
 }
 
@@ -138,22 +158,20 @@ fn events(passing: Passing) -> Body {
             Some(Err(error)) if !passing.told.seen.is_over => {
                 tracing::warn!("a stream through the proxy broke off: {error}");
                 passing.told.has_ended = true;
-                let dialect = passing.asked.dialect;
-                let event = dialect.error_event(&dialect.error(502, BROKE_OFF));
-                // A client takes it for no part of what had begun.
-                Some((Ok(Frame::data(Bytes::from(format!("\n\n{event}")))), None))
+                Some((Ok(Frame::data(passing.broke_off())), None))
             }
             // Behind the end of an answer nothing of it breaks off.
             _ => {
                 passing.told.has_ended = true;
                 passing.told.seen.end();
                 passing.note().await;
-                let Passing { held, told, begun, .. } = passing;
+                let last = passing.last();
+                let Passing { held, told, .. } = passing;
                 let usage = Value::from(told.seen.usage.clone());
                 // The stream ends when that is on disk, as the next request may be held against it.
                 let said = told.seen.said;
                 drop(tokio::spawn(async move { held.settle(&usage, said).await }).await);
-                (!begun.is_empty()).then(|| (Ok(Frame::data(begun.freeze())), None))
+                (!last.is_empty()).then(|| (Ok(Frame::data(last)), None))
             }
         }
     });
@@ -183,6 +201,9 @@ struct Seen {
     is_over: bool,
     /// It said what is the end of the answer where nothing comes after it.
     may_be_over: bool,
+    /// Choices that were asked for, and those that have ended.
+    choices: u64,
+    ended: BTreeSet<u64>,
     /// It said that there is none, and why.
     error: Option<Value>,
     /// The provider keeps the answer itself.
@@ -219,8 +240,15 @@ impl Seen {
         self.may_be_over |= event.len() > PROXY_HISTORY_TEXT_BYTES_MAX;
         let event: Value = serde_json::from_slice(event).unwrap_or_default();
         self.is_over |= LAST.contains(&text(&event, "type"));
-        let mut choices = items(&event, "choices").iter();
-        self.may_be_over |= choices.any(|choice| !text(choice, "finish_reason").is_empty());
+        let is_ended = |choice: &&Value| !text(choice, "finish_reason").is_empty();
+        for choice in items(&event, "choices").iter().filter(is_ended) {
+            self.may_be_over = true;
+            if !self.is_over {
+                let index = choice.get("index").and_then(Value::as_u64);
+                self.ended.insert(index.unwrap_or_default());
+                self.is_over = self.ended.len() as u64 >= self.choices;
+            }
+        }
         self.error = error_of(&event).or_else(|| self.error.take());
         for id in mediate::made(&event, self.is_kept) {
             if self.made.len() < PROXY_NAMES_KEPT_MAX && self.made.insert(id.to_owned()) {
@@ -233,6 +261,11 @@ impl Seen {
         let places = ["/usage", "/message/usage", "/response/usage"];
         let usage = places.iter().find_map(|place| event.pointer(place));
         self.usage.extend(usage.and_then(Value::as_object).cloned().unwrap_or_default());
+    }
+
+    /// Says whether it came to the end of an answer, or said why there is none.
+    fn has_end(&self) -> bool {
+        self.is_over || self.error.is_some()
     }
 
     fn told(&self) -> Value {
@@ -287,21 +320,25 @@ mod tests {
 
     #[test]
     fn what_ends_an_answer_and_what_says_that_there_is_none_is_seen() {
-        let seen = |events: &[&str]| {
-            let mut seen = Seen::default();
+        let seen_of = |choices: u64, events: &[&str]| {
+            let mut seen = Seen { choices, ..Seen::default() };
             events.iter().for_each(|event| seen.see(format!("data: {event}\n\n").as_bytes()));
             let is_over = seen.is_over;
             seen.end();
             (is_over, seen.is_over, seen.error)
         };
+        let seen = |events: &[&str]| seen_of(1, events);
         let part = r#"{"choices":[{"delta":{"content":"x"},"finish_reason":null}],"error":null}"#;
         assert_eq!(seen(&[part]), (false, false, None));
-        // Another choice may still be coming, and what is long may be anything.
+        // All choices that were asked for have to end, and what is long may be anything.
         let choice = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+        let other = r#"{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}"#;
         let long = format!("\"{}\"", "x".repeat(PROXY_HISTORY_TEXT_BYTES_MAX));
-        for last in [choice, &long] {
-            assert_eq!(seen(&[part, last]), (false, true, None));
+        assert_eq!(seen(&[part, choice]), (true, true, None));
+        for (choices, events) in [(2, [choice, choice]), (1, [part, &long])] {
+            assert_eq!(seen_of(choices, &events), (false, true, None));
         }
+        assert_eq!(seen_of(2, &[choice, other]), (true, true, None));
         for end in [
             "[DONE]",
             r#"{"type":"message_stop"}"#,

@@ -124,7 +124,7 @@ impl Proxy {
                 *doing.lock() = format!("executing {}", job.tool);
                 let id = format!("{}.{}.{made}", asked.id, turn.rounds() + 1);
                 let called = Instant::now();
-                let result = self.call(asked, id, job, bounds).await;
+                let result = self.call(asked, id, job, bounds, begun).await;
                 turn.ran(result, spent(called));
             }
             if let Step::Done(done) = turn.close() {
@@ -164,8 +164,15 @@ impl Proxy {
         Err(Refused { body, ..Refused::new(status, "the provider refuses the request") })
     }
 
-    /// Makes one call as the agent's own, and returns what the model is told of it.
-    async fn call(&self, asked: &Asked, id: String, job: Job, bounds: TurnBounds) -> Value {
+    /// Makes one call of a turn that has `begun` as the agent's own, and returns what the model is told of it.
+    async fn call(
+        &self,
+        asked: &Asked,
+        id: String,
+        job: Job,
+        bounds: TurnBounds,
+        begun: Instant,
+    ) -> Value {
         let patience = Duration::from_millis(job.timeout_ms);
         let (principal, trace) = (Principal(asked.agent.clone()), asked.trace);
         let is_enveloped = job.is_enveloped;
@@ -174,7 +181,9 @@ impl Proxy {
             context: CallContext { request_id: Some(id), trace, ..CallContext::default() },
             ..ToolCall::new(principal, job.tool, job.arguments)
         };
-        match timeout(patience.saturating_add(CALL_SLACK), self.0.host.call(call)).await {
+        let last = begun + Duration::from_millis(bounds.calls_end_ms());
+        let end = last.min(Instant::now() + patience + CALL_SLACK);
+        match timeout_at(end.into(), self.0.host.call(call)).await {
             Ok(Ok(reply)) => mediate::of_reply(&reply, is_enveloped, bounds.max_tool_result_bytes),
             Ok(Err(error)) => mediate::of_error(&error),
             Err(_) => mediate::refusal("timeout", Some(504), "the call took too long", None),

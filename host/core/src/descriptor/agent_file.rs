@@ -69,6 +69,7 @@ impl AgentFile {
                 .collect::<Vec<_>>(),
             "policy": {
                 "max_rounds": max_rounds,
+                "max_tool_iterations": self.policy.max_tool_iterations,
                 "timeout_per_tool_ms": timeout_per_tool_ms,
                 "total_timeout_ms": total_timeout_ms,
                 "max_tool_result_bytes": self.policy.max_tool_result_bytes,

@@ -7,12 +7,13 @@ use crate::manifest::node::{Node, Place, Value};
 use crate::manifest::problem::Problems;
 use crate::manifest::shape::{Shape, opt, shown};
 use crate::manifest::tool::check_schema;
-use crate::mediate::bounds::{RESULT_BYTES, ROUNDS, TURN_MS};
+use crate::mediate::bounds::{ITERATIONS, RESULT_BYTES, ROUNDS, TURN_MS};
 
 pub(super) const METHODS: Shape = Shape::OneOf(&["GET", "POST", "PUT", "PATCH", "DELETE"]);
 /// A turn's bounds as pods write them.
 pub(super) const POD_POLICY: Shape = Shape::Record(&[
     opt("max-rounds", &ROUNDS),
+    opt("max-tool-iterations", &ITERATIONS),
     opt("timeout-per-tool-ms", &TURN_MS),
     opt("total-timeout-ms", &TURN_MS),
     opt("max-tool-result-bytes", &RESULT_BYTES),
@@ -20,6 +21,7 @@ pub(super) const POD_POLICY: Shape = Shape::Record(&[
 /// The same as compiled files write them.
 pub(super) const POLICY: Shape = Shape::Record(&[
     opt("max_rounds", &ROUNDS),
+    opt("max_tool_iterations", &ITERATIONS),
     opt("timeout_per_tool_ms", &TURN_MS),
     opt("total_timeout_ms", &TURN_MS),
     opt("max_tool_result_bytes", &RESULT_BYTES),

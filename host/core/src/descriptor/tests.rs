@@ -229,8 +229,13 @@ fn bounds_are_an_agent_s_own_whole_or_the_pod_s() {
     let default = TurnBounds::default();
     assert_eq!(policy(""), TurnBounds { max_rounds: 3, ..default });
     assert_eq!(policy("tool-policy: null"), default);
-    let own = "tool-policy: {timeout-per-tool-ms: 10, max-tool-result-bytes: 999}";
-    let expected = TurnBounds { timeout_per_tool_ms: 10, max_tool_result_bytes: 999, ..default };
+    let own = "tool-policy: {timeout-per-tool-ms: 10, max-tool-iterations: 5, max-tool-result-bytes: 999}";
+    let expected = TurnBounds {
+        timeout_per_tool_ms: 10,
+        max_tool_iterations: 5,
+        max_tool_result_bytes: 999,
+        ..default
+    };
     assert_eq!(policy(own), expected, "nothing of the pod's is left");
 }
 
@@ -316,6 +321,7 @@ fn a_compiled_file_says_what_the_pod_and_descriptor_do_and_is_read_back() {
         })
     );
     assert_eq!(value["policy"]["max_tool_result_bytes"], 16_384);
+    assert_eq!(value["policy"]["max_tool_iterations"], 20);
     let Compiled { tools: granted, agents: all } =
         super::agents(&Files(vec![("c/analyst/tools.json", text.clone())]), Path::new("c"))
             .unwrap();

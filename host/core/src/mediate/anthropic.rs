@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::offers::Offers;
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, items, push, remove, rename_choice, set,
-    take_items, text, texts,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, is_refusal, items, push, remove,
+    rename_choice, set, take_items, text, texts,
 };
 
 /// Anthropic's messages.
@@ -25,7 +25,7 @@ impl Dialect for Anthropic {
 
     fn inject(&self, request: &mut Value, offers: &Offers) {
         remove(request, &["stream"]);
-        rename_choice(request, "/tool_choice/name", offers);
+        rename_choice(request, offers);
         for offer in offers.iter() {
             let tool = json!({
                 "name": offer.name,
@@ -34,6 +34,10 @@ impl Dialect for Anthropic {
             });
             push(request, "tools", tool);
         }
+    }
+
+    fn is_error(&self, answer: &Value) -> bool {
+        text(answer, "type") == "error" || is_refusal(answer, "content")
     }
 
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {
@@ -87,6 +91,10 @@ impl Dialect for Anthropic {
         let results =
             blocks.into_iter().flatten().filter(|block| text(block, "type") == "tool_result");
         results.filter_map(|block| block.get_mut("content")).collect()
+    }
+
+    fn has_results(&self, message: &Value) -> bool {
+        items(message, "content").iter().any(|block| text(block, "type") == "tool_result")
     }
 
     /// The tools stay in the request, as messages that mention tools need them; none may be called.

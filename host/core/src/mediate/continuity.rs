@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::envelope::{said_in, shorten, text_len};
 use super::{Dialect, at, items, set, text, texts};
 use crate::{digest, truncate};
 
@@ -22,6 +23,19 @@ pub fn conversation(dialect: &dyn Dialect, request: &Value) -> String {
         first.map_or_else(|| at(request, dialect.messages()), |message| at(message, "content"));
     let said = texts(said);
     digest::of_bytes(said.as_bytes())
+}
+
+/// Returns how often the model was told what its calls came to since the user spoke last. What comes with results
+/// is none of the user's: clients put words of their own beside them.
+pub(super) fn iterations(dialect: &dyn Dialect, request: &Value) -> u32 {
+    let all = items(request, dialect.messages()).iter();
+    let is_spoken =
+        |message: &&Value| text(message, "role") == "user" && !dialect.has_results(message);
+    let since = all.rev().take_while(|message| !is_spoken(message));
+    let told: Vec<bool> = since.map(|message| dialect.has_results(message)).collect();
+    // Those of one answer stand together.
+    let count = told.chunk_by(|one, other| one == other).filter(|run| run.first() == Some(&true));
+    u32::try_from(count.count()).unwrap_or(u32::MAX)
 }
 
 /// Puts the hidden messages of each of `turns`, the oldest first, before the message that they led to.
@@ -68,16 +82,14 @@ pub fn fit(dialect: &dyn Dialect, messages: &mut [Value], bytes_max: usize) {
 fn shortened(result: &str, bytes_max: usize) -> String {
     let read = crate::json::parse(result.as_bytes());
     let mut envelope = read.unwrap_or_else(|_| json!({ "data": result }));
-    let key = if envelope.get("data").is_some() { "data" } else { "error" };
-    let said = envelope.get_mut(key).map(Value::take).unwrap_or_default();
-    let said = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
-    if envelope.get("original_bytes").is_none() {
-        set(&mut envelope, "original_bytes", said.len().into());
+    if envelope.get("original_bytes").is_none()
+        && let Some(said) = said_in(&envelope)
+    {
+        let bytes = text_len(said);
+        set(&mut envelope, "original_bytes", bytes.into());
     }
     set(&mut envelope, "truncated", true.into());
-    set(&mut envelope, key, "".into());
-    let frame = Value::from(envelope.to_string()).to_string().len();
-    let said = truncate::twice_escaped(&said, bytes_max.saturating_sub(frame));
-    set(&mut envelope, key, said.into());
+    let len = |envelope: &Value| Value::from(envelope.to_string()).to_string().len();
+    shorten(&mut envelope, bytes_max, len, truncate::twice_escaped);
     envelope.to_string()
 }

@@ -1,5 +1,7 @@
 //! What a model reads of a call's result: one JSON shape for all tools, bounded, its true size stated.
 
+use std::cmp::Reverse;
+
 use serde_json::{Value, json};
 
 use crate::error::{CallError, ErrorKind};
@@ -53,25 +55,68 @@ pub fn of_reply(reply: &ToolReply, is_enveloped: bool, bytes_max: usize) -> Valu
 /// where it is none, or one that is too long without its content.
 fn cut_envelope(reply: &ToolReply, bytes_max: usize) -> Option<Value> {
     let mut own = reply.structured.clone()?;
-    let key = ["data", "error"].into_iter().find(|key| own.get(key).is_some())?;
+    let content = content_len(said_in(&own)?);
     super::set(&mut own, "ok", (!reply.is_error).into());
     let size = own.to_string().len();
     // Its size is stated without that of the envelope.
-    let around = size.saturating_sub(content_len(own.get(key)?));
-    let before = reply.said_bytes.map(|bytes| bytes.saturating_sub(around));
+    let before = reply.said_bytes.map(|bytes| bytes.saturating_sub(size.saturating_sub(content)));
+    let is_marked = own.get("truncated").is_some();
     if size <= bytes_max {
-        let is_marked = own.get("truncated").is_some();
         return Some(marked(own, before.filter(|_| !is_marked)));
     }
-    let said = own.get_mut(key).map(Value::take)?;
-    let room = bytes_max.checked_sub(own.to_string().len())?;
     let stated = own.get("original_bytes").and_then(Value::as_u64);
     let stated = stated.and_then(|bytes| usize::try_from(bytes).ok());
-    let (said, bytes) = cut(&said, before, room);
-    let is_data = key == "data";
-    let said = if is_data { said } else { json!({ "code": "tool_error", "message": said }) };
-    super::set(&mut own, key, said);
-    Some(marked(own, stated.or(bytes)))
+    let whole = said_in(&own).map(text_len);
+    shorten(&mut own, bytes_max, json_len, truncate::escaped);
+    let fits = json_len(&own) <= bytes_max;
+    fits.then(|| marked(own, stated.or(before).or(whole)))
+}
+
+/// Cuts what an envelope says until it takes at most `bytes_max` by `len`, each as far as `cut` leaves something of
+/// it: the longest first, and what else there is of an error last, so that programs find its code where it was.
+pub(super) fn shorten(
+    envelope: &mut Value,
+    bytes_max: usize,
+    len: fn(&Value) -> usize,
+    cut: fn(&str, usize) -> &str,
+) {
+    for place in places(envelope) {
+        if len(envelope) <= bytes_max {
+            return;
+        }
+        let Some(said) = envelope.pointer_mut(place) else { continue };
+        let text = match std::mem::replace(said, "".into()) {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let room = bytes_max.saturating_sub(len(envelope));
+        if let Some(said) = envelope.pointer_mut(place) {
+            *said = cut(&text, room).into();
+        }
+    }
+}
+
+/// Returns what an envelope says, the longest of it where that is an error in parts.
+pub(super) fn said_in(envelope: &Value) -> Option<&Value> {
+    places(envelope).first().and_then(|place| envelope.pointer(place))
+}
+
+/// Returns where an envelope says something, in the order in which it is cut.
+fn places(envelope: &Value) -> Vec<&'static str> {
+    let mut places = vec!["/data", "/error/details", "/error/message"];
+    places.sort_by_key(|place| Reverse(envelope.pointer(place).map_or(0, json_len)));
+    places.push("/error");
+    places.retain(|place| envelope.pointer(place).is_some());
+    places
+}
+
+/// Returns what a value takes as text.
+pub(super) fn text_len(said: &Value) -> usize {
+    said.as_str().map_or_else(|| json_len(said), str::len)
+}
+
+fn json_len(value: &Value) -> usize {
+    value.to_string().len()
 }
 
 /// Returns a tool's answer as one value: its structured one, else its text, read as JSON where it is some.
@@ -104,7 +149,7 @@ fn block(block: &Content) -> String {
 /// Returns what a value takes as JSON, a text without its quotes.
 fn content_len(said: &Value) -> usize {
     let quotes = if said.is_string() { 2 } else { 0 };
-    said.to_string().len() - quotes
+    json_len(said) - quotes
 }
 
 /// Cuts a value, and returns how long the whole was where it was cut, here or `before`.

@@ -70,9 +70,7 @@ pub trait Dialect: Sync + std::fmt::Debug {
     fn inject(&self, request: &mut Value, offers: &Offers);
 
     /// Says whether an answer is none, but an error.
-    fn is_error(&self, _answer: &Value) -> bool {
-        false
-    }
+    fn is_error(&self, answer: &Value) -> bool;
 
     /// Returns the calls that an answer makes, in order. Ids that are missing, or there twice, are put in,
     /// as results need them; a second answer beside the first is taken out.
@@ -86,6 +84,9 @@ pub trait Dialect: Sync + std::fmt::Debug {
 
     /// Returns the results that a message of [`Dialect::append`] holds.
     fn results<'m>(&self, message: &'m mut Value) -> Vec<&'m mut Value>;
+
+    /// Says whether a message brings what calls came to, of the runner's own tools too.
+    fn has_results(&self, message: &Value) -> bool;
 
     /// Takes all tools away, and tells the model why.
     fn without_tools(&self, request: &mut Value, instruction: &str);
@@ -117,6 +118,11 @@ pub trait Dialect: Sync + std::fmt::Debug {
     fn leads(&self, _message: &Value) -> bool {
         false
     }
+}
+
+/// Says whether an answer says nothing under `key`, but why.
+fn is_refusal(answer: &Value, key: &str) -> bool {
+    items(answer, key).is_empty() && !at(answer, "error").is_null()
 }
 
 /// Returns the list `key` to add to, which is made where it is missing or null.
@@ -179,12 +185,13 @@ fn texts(content: &Value) -> String {
     }
 }
 
-/// A choice of a tool by our name means the one that the model was shown.
-fn rename_choice(request: &mut Value, at: &str, offers: &Offers) {
-    if let Some(chosen) = request.pointer_mut(at)
-        && let Some(offer) = chosen.as_str().and_then(|name| offers.find(name))
-    {
-        *chosen = offer.name.as_str().into();
+/// A choice of tools by our names means those that the model was shown.
+fn rename_choice(request: &mut Value, offers: &Offers) {
+    let Some(choice) = request.get_mut("tool_choice") else { return };
+    for name in chosen(choice).into_iter().filter_map(name_in) {
+        if let Some(offer) = name.as_str().and_then(|name| offers.find(name)) {
+            *name = offer.name.as_str().into();
+        }
     }
 }
 
@@ -192,19 +199,40 @@ fn rename_choice(request: &mut Value, at: &str, offers: &Offers) {
 /// that the runner's own tools meet as well stays: the runner waits for such a call.
 fn free_choice(request: &mut Value, offers: &Offers) {
     let Some(choice) = request.get_mut("tool_choice") else { return };
-    let named = choice.get("name").or_else(|| choice.pointer("/function/name"));
-    let is_ours = named.and_then(Value::as_str).is_some_and(|name| offers.find(name).is_some());
+    let is_ours = |name: &mut Value| name.as_str().is_some_and(|name| offers.find(name).is_some());
+    let are_ours = chosen(choice).into_iter().all(|tool| name_in(tool).is_some_and(is_ours));
     let is_any = *choice == "required" || text(choice, "type") == "any";
-    let is_forced = is_ours || (is_any && offers.are_all());
-    if !is_forced {
+    if !are_ours && !(is_any && offers.are_all()) {
         return;
     }
-    if matches!(text(choice, "type"), "any" | "tool") {
+    if let Some(place) = several(choice) {
+        // Which tools may be called stays as it is.
+        let mode = choice.pointer_mut(place).and_then(|several| several.get_mut("mode"));
+        mode.into_iter().for_each(|mode| *mode = "auto".into());
+    } else if matches!(text(choice, "type"), "any" | "tool") {
         remove(choice, &["name"]);
         set(choice, "type", "auto".into());
     } else {
         *choice = "auto".into();
     }
+}
+
+/// Returns where a choice names several tools, of which one may have to be called.
+fn several(choice: &Value) -> Option<&'static str> {
+    let places = ["/allowed_tools", ""];
+    places.into_iter().find(|at| choice.pointer(at).is_some_and(|of| of.get("tools").is_some()))
+}
+
+/// Returns the tools that a choice names.
+fn chosen(choice: &mut Value) -> Vec<&mut Value> {
+    let Some(place) = several(choice) else { return vec![choice] };
+    let tools = choice.pointer_mut(place).and_then(|several| several.get_mut("tools"));
+    tools.and_then(Value::as_array_mut).into_iter().flatten().collect()
+}
+
+fn name_in(tool: &mut Value) -> Option<&mut Value> {
+    let place = if tool.get("function").is_some() { "/function/name" } else { "/name" };
+    tool.pointer_mut(place)
 }
 
 /// Returns what anchors a message: two with equal ids, or with equal words, are taken for the same.

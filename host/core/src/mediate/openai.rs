@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::offers::Offers;
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, items, push, remove, rename_choice, set,
-    take_items, text, texts, without_nulls,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, is_refusal, items, push, remove,
+    rename_choice, set, take_items, text, texts, without_nulls,
 };
 use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
 use crate::reply::json_bytes;
@@ -35,7 +35,7 @@ impl Dialect for OpenAi {
     fn inject(&self, request: &mut Value, offers: &Offers) {
         upgrade(request);
         remove(request, &["stream", "stream_options"]);
-        rename_choice(request, "/tool_choice/function/name", offers);
+        rename_choice(request, offers);
         for offer in offers.iter() {
             let function = json!({
                 "name": offer.name,
@@ -47,7 +47,7 @@ impl Dialect for OpenAi {
     }
 
     fn is_error(&self, answer: &Value) -> bool {
-        items(answer, "choices").is_empty() && !at(answer, "error").is_null()
+        is_refusal(answer, "choices")
     }
 
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {
@@ -95,6 +95,10 @@ impl Dialect for OpenAi {
     fn results<'m>(&self, message: &'m mut Value) -> Vec<&'m mut Value> {
         let is_result = text(message, "role") == "tool";
         message.get_mut("content").filter(|_| is_result).into_iter().collect()
+    }
+
+    fn has_results(&self, message: &Value) -> bool {
+        matches!(text(message, "role"), "function" | "tool")
     }
 
     fn without_tools(&self, request: &mut Value, instruction: &str) {

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::offers::Offers;
 use super::openai::{NO_FUNCTION, OpenAi, read_arguments, write_arguments};
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, items, list, push, remove, rename_choice,
-    set, take_items, text, texts,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, is_refusal, items, list, push, remove,
+    rename_choice, set, take_items, text, texts,
 };
 use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
 
@@ -46,7 +46,7 @@ impl Dialect for Responses {
             set(request, "input", said);
         }
         remove(request, &["stream", "stream_options"]);
-        rename_choice(request, "/tool_choice/name", offers);
+        rename_choice(request, offers);
         for offer in offers.iter() {
             let tool = json!({
                 "type": "function",
@@ -58,6 +58,10 @@ impl Dialect for Responses {
             });
             push(request, "tools", tool);
         }
+    }
+
+    fn is_error(&self, answer: &Value) -> bool {
+        text(answer, "status") == "failed" || is_refusal(answer, "output")
     }
 
     fn calls(&self, answer: &mut Value, round: u32) -> Vec<ModelCall> {
@@ -122,6 +126,10 @@ impl Dialect for Responses {
         let kinds = ["custom_tool_call_output", "function_call_output"];
         let is_result = kinds.contains(&text(item, "type"));
         item.get_mut("output").filter(|_| is_result).into_iter().collect()
+    }
+
+    fn has_results(&self, item: &Value) -> bool {
+        text(item, "type").ends_with("_call_output")
     }
 
     fn without_tools(&self, request: &mut Value, instruction: &str) {

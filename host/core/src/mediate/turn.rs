@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
+use super::continuity::iterations;
 use super::envelope::refusal;
 use super::offers::{Meant, Offer, Offers};
 use super::repeats::{Repeats, signature};
@@ -93,6 +94,8 @@ pub struct Turn {
     repeats: Repeats,
     round: Round,
     rounds: u32,
+    /// Rounds since the user spoke last that were before this turn.
+    before: u32,
     /// Where the hidden messages begin, and end.
     hidden: (usize, usize),
     /// The model was told to come to its end.
@@ -114,6 +117,8 @@ struct Round {
     results: Vec<(String, Value)>,
     /// Why none of them runs.
     refused: Option<Value>,
+    /// One of them was made, now or before in the turn.
+    has_called: bool,
     has_ended: bool,
     is_last: bool,
 }
@@ -128,6 +133,7 @@ impl Turn {
     ) -> Self {
         dialect.inject(&mut request, &offers);
         let begin = items(&request, dialect.messages()).len();
+        let before = iterations(dialect, &request);
         Self {
             dialect,
             request,
@@ -136,6 +142,7 @@ impl Turn {
             repeats: Repeats::default(),
             round: Round::default(),
             rounds: 0,
+            before,
             hidden: (begin, begin),
             is_last: false,
             has_acted: false,
@@ -198,11 +205,13 @@ impl Turn {
         }
         let native: Vec<bool> =
             calls.iter().map(|call| self.offers.meant(&call.name) == Meant::Native).collect();
-        let Some(last) = native.iter().rposition(|native| !native) else {
+        let managed = native.iter().rposition(|native| !native).map_or(0, |last| last + 1);
+        let is_stopped = !calls.is_empty() && self.iterations_are_spent();
+        if managed == 0 && !is_stopped {
             return Ok(Step::Done(Box::new(self.done(answer))));
-        };
-        let is_mixed = native.iter().take(last).any(|native| *native);
-        let kept = if is_mixed { calls.len() } else { last + 1 };
+        }
+        let is_mixed = native.iter().take(managed).any(|native| *native);
+        let kept = if is_mixed || is_stopped { calls.len() } else { managed };
         if kept < calls.len() {
             self.interventions.push("managed_prefix_native_suffix_serialized");
         }
@@ -250,6 +259,7 @@ impl Turn {
             return;
         };
         self.has_acted |= !offer.read_only;
+        self.round.has_called = true;
         offer.rename_in(&mut result);
         let arguments = call.arguments.clone().unwrap_or_default();
         let signature = signature(&offer, &arguments);
@@ -264,7 +274,9 @@ impl Turn {
         self.rounds += 1;
         self.dialect.append(&mut self.request, &round.answer, round.kept, &round.results);
         self.hidden.1 = items(&self.request, self.dialect.messages()).len();
-        free_choice(&mut self.request, &self.offers);
+        if round.has_called {
+            free_choice(&mut self.request, &self.offers);
+        }
         if round.has_ended {
             let mut answer = round.answer;
             self.dialect.end(&mut answer);
@@ -278,6 +290,11 @@ impl Turn {
         Step::Ask
     }
 
+    /// Says whether the model has called as often as it may before the user speaks again.
+    const fn iterations_are_spent(&self) -> bool {
+        self.before.saturating_add(self.rounds) >= self.policy.bounds.max_tool_iterations
+    }
+
     /// Returns the refusal of calls for which there are no rounds, or no time, left.
     fn budget(&self, spent_ms: u64) -> Result<Option<Value>, Failed> {
         let mut details = json!({
@@ -285,7 +302,11 @@ impl Turn {
             "finalize_now": true,
             "tools_disabled": true,
         });
-        let why = if self.rounds >= self.policy.bounds.max_rounds {
+        let why = if self.iterations_are_spent() {
+            let most = self.policy.bounds.max_tool_iterations;
+            set(&mut details, "max_tool_iterations", most.into());
+            "there are no rounds of tool calls left until the user speaks again"
+        } else if self.rounds >= self.policy.bounds.max_rounds {
             "this turn has no rounds of tool calls left"
         } else if spent_ms >= self.policy.bounds.soft_timeout_ms() {
             set(&mut details, "soft_deadline", true.into());
@@ -336,6 +357,7 @@ impl Turn {
         let signature = signature(offer, &arguments);
         match self.repeats.find(&offer.name, &signature, self.policy.repeat) {
             Some(found) => {
+                self.round.has_called = true;
                 // What it came to counts again.
                 self.round.has_ended |= offer.is_terminal && at(&found.result, "ok") == true;
                 Err((found.result, found.trace))

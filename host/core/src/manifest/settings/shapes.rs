@@ -7,7 +7,7 @@ use crate::limits::{
 use crate::manifest::shape::{
     ADDRESS, FLAG, NAME, PATH, SECRET, STRING, STRINGS, Shape, TEXT, URL, opt, req, shape, up_to,
 };
-use crate::mediate::bounds::{RESULT_BYTES, ROUNDS, TURN_MS};
+use crate::mediate::bounds::{ITERATIONS, RESULT_BYTES, ROUNDS, TURN_MS};
 
 /// The version of the runtime file's format.
 pub(super) const FILE_VERSION: u64 = 1;
@@ -105,6 +105,7 @@ shape! { pub(super) FILE = {
         enabled: FLAG,
         history: FLAG,
         max_rounds: ROUNDS,
+        max_tool_iterations: ITERATIONS,
         max_tool_result_bytes: RESULT_BYTES,
         prune_sentinels: STRINGS,
         repeated_calls: ["reject" | "replay"],

@@ -328,11 +328,13 @@ fn the_agent_on_standard_input_has_no_token() {
 
 #[test]
 fn a_turn_is_bounded_as_in_pods() {
-    let text = "version: 1\nproxy: { max_rounds: 2, total_timeout_ms: 40000 }";
+    let text =
+        "version: 1\nproxy: { max_rounds: 2, max_tool_iterations: 3, total_timeout_ms: 40000 }";
     let small = ("CLAWHOST_PROXY_MAX_TOOL_RESULT_BYTES", "256");
     let bounds = read(text, &[small]).unwrap().proxy.policy.bounds;
     let default = crate::mediate::TurnBounds::default();
     assert_eq!((bounds.max_rounds, bounds.total_timeout_ms), (2, 40_000));
+    assert_eq!((bounds.max_tool_iterations, default.max_tool_iterations), (3, 20));
     assert_eq!(bounds.max_tool_result_bytes, 256);
     assert_eq!(bounds.timeout_per_tool_ms, default.timeout_per_tool_ms);
     for (name, wrong) in [("MAX_TOOL_RESULT_BYTES", "255"), ("TOTAL_TIMEOUT_MS", "5")] {

@@ -27,12 +27,19 @@ fn of_an_answer_with_several_courses_the_first_counts_and_one_with_none_may_be_a
     let mut runner = Runner::new(&OpenAi, &["svc.get"], Policy::default());
     let done = done(runner.hear_it(said, 0));
     assert_eq!(done.answer, answer(&OpenAi, &[], "final"));
-    for (answer, is_error) in [
-        (json!({ "choices": [], "error": { "message": "m" } }), true),
-        (json!({ "choices": [], "error": null }), false),
-        (json!({ "choices": [{}], "error": { "message": "m" } }), false),
+    let error = json!({ "message": "m" });
+    for (dialect, answer, is_error) in [
+        (&OpenAi as &dyn Dialect, json!({ "choices": [], "error": error }), true),
+        (&OpenAi, json!({ "choices": [], "error": null }), false),
+        (&OpenAi, json!({ "choices": [{}], "error": error }), false),
+        (&Anthropic, json!({ "type": "error", "content": [{}], "error": error }), true),
+        (&Anthropic, json!({ "error": error }), true),
+        (&Anthropic, json!({ "type": "message", "content": [] }), false),
+        (&Responses, json!({ "status": "failed", "output": [{}], "error": error }), true),
+        (&Responses, json!({ "error": error }), true),
+        (&Responses, json!({ "status": "incomplete", "output": [], "error": null }), false),
     ] {
-        assert_eq!(OpenAi.is_error(&answer), is_error, "{answer}");
+        assert_eq!(dialect.is_error(&answer), is_error, "{answer}");
     }
 }
 
@@ -196,4 +203,122 @@ fn of_a_long_turn_results_are_shortened_and_nothing_else() {
         results(&mut whole);
         assert_eq!(hidden, whole);
     }
+}
+
+#[test]
+fn an_error_that_is_shortened_for_the_next_turn_has_its_code_still() {
+    let long = |kind: &str| format!("{kind} {}", "ä\"".repeat(2_000));
+    let details = json!({ "kind": "k" });
+    let errors = [
+        json!({ "code": "c", "message": "m", "details": { "why": long("why") } }),
+        json!({ "code": "c", "message": long("m"), "details": details }),
+        json!({ "code": "c", "message": long("m"), "details": { "why": long("why") } }),
+    ];
+    for (number, error) in errors.into_iter().enumerate() {
+        let envelope = json!({ "ok": false, "status_code": 422, "error": error });
+        let mut messages =
+            [json!({ "role": "tool", "tool_call_id": "id", "content": envelope.to_string() })];
+        fit(&OpenAi, &mut messages, 1_000);
+        assert!(messages[0].to_string().len() <= 1_000, "{}", messages[0]);
+        let told: Value = serde_json::from_str(messages[0]["content"].as_str().unwrap()).unwrap();
+        assert_eq!((&told["ok"], &told["truncated"]), (&json!(false), &json!(true)));
+        assert_eq!((&told["status_code"], &told["error"]["code"]), (&json!(422), &json!("c")));
+        if number == 1 {
+            assert_eq!(told["error"]["details"], details);
+        } else {
+            assert!(told["error"]["message"].as_str().unwrap().starts_with('m'), "{told}");
+        }
+    }
+}
+
+/// What the runner was asked to call, and what it says came of it.
+fn round_of_own(dialect: &dyn Dialect, number: usize) -> Vec<Value> {
+    let id = |call: usize| format!("own{number}_{call}");
+    let calls = [id(0), id(1)];
+    match dialect.name() {
+        "openai" => {
+            let made = calls.clone().map(|id| json!({ "id": id, "type": "function", "function": { "name": "own", "arguments": "{}" } }));
+            let said = json!({ "role": "assistant", "content": null, "tool_calls": made });
+            let told =
+                calls.map(|id| json!({ "role": "tool", "tool_call_id": id, "content": "x" }));
+            [said].into_iter().chain(told).collect()
+        }
+        "responses" => {
+            let made = calls.clone().map(|id| json!({ "type": "function_call", "call_id": id, "name": "own", "arguments": "{}" }));
+            let told = calls
+                .map(|id| json!({ "type": "function_call_output", "call_id": id, "output": "x" }));
+            made.into_iter().chain(told).collect()
+        }
+        _ => {
+            let made = calls
+                .clone()
+                .map(|id| json!({ "type": "tool_use", "id": id, "name": "own", "input": {} }));
+            let told =
+                calls.map(|id| json!({ "type": "tool_result", "tool_use_id": id, "content": "x" }));
+            // What a client puts beside results is none of the user's words.
+            let told = told.into_iter().chain([json!({ "type": "text", "text": "reminder" })]);
+            vec![
+                json!({ "role": "assistant", "content": made }),
+                json!({ "role": "user", "content": told.collect::<Vec<_>>() }),
+            ]
+        }
+    }
+}
+
+#[test]
+fn rounds_since_the_user_spoke_end_whoever_has_the_tools() {
+    const MOST: u32 = 3;
+    let bounds = TurnBounds { max_tool_iterations: MOST, ..TurnBounds::default() };
+    let policy = Policy { bounds, ..Policy::default() };
+    for dialect in DIALECTS {
+        let key = dialect.messages();
+        let begun = |policy: Policy, rounds: usize, more: Option<Value>| {
+            let mut request = request(dialect);
+            // Those before the user's last words do not count.
+            let said = (0..7).flat_map(|number| round_of_own(dialect, number));
+            let again = [json!({ "role": "user", "content": "and now" })];
+            let since = (7..7 + rounds).flat_map(|number| round_of_own(dialect, number));
+            let all = said.chain(again).chain(since).chain(more);
+            all.for_each(|message| push(&mut request, key, message));
+            let offers = Offers::new(vec![offer("svc.get")], dialect.declared(&request));
+            let turn = Turn::new(dialect, request, offers, policy);
+            Runner { dialect, turn, ran: Vec::new(), result: json!({ "ok": true, "data": 1 }) }
+        };
+        let own = [("own", json!({})), ("own", json!({ "n": 1 }))];
+        let get = [("svc_get", json!({}))];
+
+        // The last round that there is may be the runner's.
+        let left = done(begun(policy, 2, None).hear(&own, ""));
+        assert_eq!(left.answer, answer(dialect, &own, ""));
+        // Or ours, and then calls of either are answered, and the model is asked for its last words.
+        for last in [&own[..], &[own[0].clone(), get[0].clone()], &get] {
+            let mut runner = begun(policy, 2, None);
+            assert_eq!(runner.hear(&get, "").unwrap(), Step::Ask);
+            assert_eq!((runner.ran.len(), runner.codes()), (1, vec!["ok".to_owned()]));
+            assert_eq!(runner.hear(last, "").unwrap(), Step::Ask);
+            assert_eq!(runner.ran.len(), 1);
+            assert_eq!(runner.codes(), vec!["tool_budget_exhausted"; last.len()]);
+            let result = &runner.turn.trace()[1]["tool_calls"][0]["result"];
+            assert_eq!(result["error"]["details"]["max_tool_iterations"], MOST);
+            let request = runner.turn.request();
+            assert!(request.get("tools").is_none() || request["tool_choice"]["type"] == "none");
+            assert!(runner.messages().last().unwrap().to_string().contains("No more tools"));
+            assert_eq!(done(runner.hear(&[], "bye")).answer["usage"], usage_of(dialect, 3));
+        }
+        // With none left the runner's calls do not reach it, and words do.
+        assert_eq!(begun(policy, 3, None).hear(&own, "").unwrap(), Step::Ask);
+        assert!(begun(Policy { strict: true, ..policy }, 3, None).hear(&own, "").is_err());
+        assert!(done(begun(policy, 3, None).hear(&[], "bye")).hidden.is_empty());
+        let next = Some(json!({ "role": "user", "content": "go on" }));
+        done(begun(policy, 3, next).hear(&own, ""));
+    }
+}
+
+/// What so many answers used together.
+fn usage_of(dialect: &dyn Dialect, answers: u64) -> Value {
+    let mut usage = answer(dialect, &[], "")["usage"].clone();
+    for count in usage.as_object_mut().unwrap().values_mut() {
+        *count = (count.as_u64().unwrap() * answers).into();
+    }
+    usage
 }

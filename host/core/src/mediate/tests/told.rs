@@ -27,16 +27,39 @@ fn what_was_cut_before_says_how_long_it_was_whatever_stood_around_and_beside_it(
     let long = "x".repeat(1_000);
     let enveloped = Some(json!({ "ok": true, "status_code": 200, "data": long }));
     let enveloped = ToolReply { structured: enveloped, ..ToolReply::default() };
+    let list = Value::from((0..9_000).collect::<Vec<_>>());
+    let listed = Some(json!({ "ok": true, "status_code": 200, "data": list }));
+    let listed = ToolReply { structured: listed, is_envelope: true, ..ToolReply::default() };
     for (reply, is_enveloped, bytes) in [
         (said, false, text.len()),
         (structured, false, value.to_string().len()),
         (enveloped, true, long.len()),
+        (listed, true, list.to_string().len()),
     ] {
         let reply = crate::truncate::reply(reply, 900);
         for bytes_max in [300, 5_000] {
             let cut = of_reply(&reply, is_enveloped, bytes_max);
             assert_eq!(cut["original_bytes"], json!(bytes), "{cut}");
+            let is_whole = !is_enveloped || cut["status_code"] == 200;
+            assert!(is_whole && !cut["data"].to_string().contains("status_code"), "{cut}");
         }
+    }
+}
+
+#[test]
+fn what_an_error_is_called_and_says_stays_where_its_details_are_long() {
+    let details = json!({ "list": vec![1; 9_000] });
+    let error = json!({ "code": "http_422", "message": "no", "details": details });
+    let structured = Some(json!({ "ok": false, "status_code": 422, "error": error }));
+    let reply = ToolReply { structured, is_error: true, is_envelope: true, ..ToolReply::default() };
+    for reply in [reply.clone(), crate::truncate::reply(reply, 4_000)] {
+        let cut = of_reply(&reply, true, 1_000);
+        let error = &cut["error"];
+        assert_eq!(cut["status_code"], 422);
+        assert_eq!((&error["code"], &error["message"]), (&json!("http_422"), &json!("no")));
+        assert!(error["details"].as_str().unwrap().starts_with("{\"list\":[1,1,"), "{cut}");
+        assert_eq!(cut["original_bytes"], json!(details.to_string().len()));
+        assert!(cut.to_string().len() < 1_100, "{cut}");
     }
 }
 
@@ -73,6 +96,67 @@ fn a_choice_that_forces_a_call_of_ours_holds_for_one_round() {
             }
             let expected = if is_kept { &forced } else { &left };
             assert_eq!(&runner.turn.request()["tool_choice"], expected);
+        }
+    }
+}
+
+#[test]
+fn a_choice_that_forces_a_call_holds_until_one_was_made() {
+    let choice = json!({ "type": "function", "name": "svc.get" });
+    let mut request = request(&Responses);
+    set(&mut request, "tool_choice", choice);
+    let offers = Offers::new(vec![offer("svc.get")], Responses.declared(&request));
+    let turn = Turn::new(&Responses, request, offers, Policy::default());
+    let result = json!({ "ok": false, "status_code": 503 });
+    let mut runner = Runner { dialect: &Responses, turn, ran: Vec::new(), result };
+    let chosen = |runner: &Runner| runner.turn.request()["tool_choice"].clone();
+    for unmade in [("svc_gett", json!({})), ("svc_get", json!("{\"cut"))] {
+        assert_eq!(runner.hear(&[unmade], "").unwrap(), Step::Ask);
+        assert!(runner.ran.is_empty());
+        assert_eq!(chosen(&runner)["name"], "svc_get");
+    }
+    // What it came to does not matter.
+    assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
+    assert_eq!(chosen(&runner), "auto");
+}
+
+#[test]
+fn a_choice_of_several_tools_is_renamed_and_freed_as_one_of_a_single_tool_is() {
+    for dialect in [&OpenAi as &dyn Dialect, &Responses] {
+        let is_chat = dialect.name() == "openai";
+        let several = |mode: &str, names: [&str; 2]| {
+            let tool = |name: &str| match is_chat {
+                true => json!({ "type": "function", "function": { "name": name } }),
+                false => json!({ "type": "function", "name": name }),
+            };
+            let mut of = json!({ "mode": mode, "tools": names.map(tool) });
+            if is_chat {
+                of = json!({ "allowed_tools": of });
+            }
+            set(&mut of, "type", "allowed_tools".into());
+            of
+        };
+        let (ours, shown) = (["svc.get", "svc.put"], ["svc_get", "svc_put"]);
+        let (mixed, shown_mixed) = (["svc.get", "own"], ["svc_get", "own"]);
+        for (asked, forced, left) in [
+            (several("required", ours), several("required", shown), several("auto", shown)),
+            (several("auto", ours), several("auto", shown), several("auto", shown)),
+            (
+                several("required", mixed),
+                several("required", shown_mixed),
+                several("required", shown_mixed),
+            ),
+        ] {
+            let mut request = request(dialect);
+            set(&mut request, "tool_choice", asked);
+            let offers = ours.map(offer).to_vec();
+            let offers = Offers::new(offers, dialect.declared(&request));
+            let turn = Turn::new(dialect, request, offers, Policy::default());
+            assert_eq!(turn.request()["tool_choice"], forced);
+            let result = json!({ "ok": true });
+            let mut runner = Runner { dialect, turn, ran: Vec::new(), result };
+            assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
+            assert_eq!(runner.turn.request()["tool_choice"], left);
         }
     }
 }
