@@ -202,7 +202,7 @@ fn free_choice(request: &mut Value, offers: &Offers) {
     let is_ours = |name: &mut Value| name.as_str().is_some_and(|name| offers.find(name).is_some());
     let are_ours = chosen(choice).into_iter().all(|tool| name_in(tool).is_some_and(is_ours));
     let is_any = *choice == "required" || text(choice, "type") == "any";
-    if !are_ours && !(is_any && offers.are_all()) {
+    if !(are_ours || is_any && offers.are_all()) {
         return;
     }
     if let Some(place) = several(choice) {
