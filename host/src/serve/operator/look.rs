@@ -14,7 +14,7 @@ use clawhost_core::limits::{
     CONSOLE_WAIT_MS,
 };
 use clawhost_core::visible;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::{OPERATOR, Operator, no_such, unavailable};
@@ -232,10 +232,12 @@ fn brief(mut record: Value) -> Value {
 }
 
 /// Returns `value` as a page may show it: nothing in any text hides or turns others around. An object
-/// with a name that could pass for another one becomes a text.
+/// with a name that could pass for another one becomes a text. A page reads every number as a double: one
+/// that it would write otherwise becomes a text of its digits after a NUL, which no other text here has.
 pub(in crate::serve) fn told(value: Value) -> Value {
     match value {
         Value::String(text) => visible::block(&text).into(),
+        Value::Number(number) if !is_kept(&number) => format!("\0{number}").into(),
         Value::Array(list) => list.into_iter().map(told).collect(),
         Value::Object(object) if object.keys().all(|key| visible::line(key) == *key) => {
             object.into_iter().map(|(key, value)| (key, told(value))).collect()
@@ -245,9 +247,31 @@ pub(in crate::serve) fn told(value: Value) -> Value {
     }
 }
 
+/// Says whether a page writes a number as it stands here: a whole one that a double holds, as its neighbours.
+fn is_kept(number: &Number) -> bool {
+    number.as_i64().is_some_and(|number| number.unsigned_abs() <= DOUBLE_WHOLE_MAX)
+}
+
+/// The largest whole number up to which doubles hold each.
+const DOUBLE_WHOLE_MAX: u64 = (1 << 53) - 1;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_that_a_page_would_write_otherwise_is_told_in_its_digits() {
+        let exact = r#"{"a":[9007199254740991,-9007199254740991,0],"o":{"n":9007199254740992}}"#;
+        let value: Value = serde_json::from_str(exact).unwrap();
+        let shown = told(value.clone());
+        assert_eq!((&shown["a"], &shown["o"]["n"]), (&value["a"], &json!("\u{0}9007199254740992")));
+        for digits in ["-9007199254740993", "18446744073709551615", "1.0", "0.1", "-0.0", "1e21"] {
+            let value: Value = serde_json::from_str(digits).unwrap();
+            assert_eq!(told(value.clone()), json!(format!("\0{value}")), "{digits}");
+        }
+        // What somebody wrote never passes for one.
+        assert_eq!(told(json!("\u{0}12")), json!("\\u{0}12"));
+    }
 
     #[test]
     fn nothing_that_is_told_hides_and_no_name_passes_for_another() {
