@@ -409,7 +409,7 @@ limits! {
     CONSOLE_WAIT_MS: u64 = 25_000;
     /// Time between two answers about calls to one console: as fast as anybody reads.
     CONSOLE_NEWS_INTERVAL_MS: u64 = 200;
-    /// Questions that a console lists; the others are counted, and come as these are answered.
+    /// Questions that a console lists, of each caller in turn; the others are counted, and come as these are answered.
     CONSOLE_PENDING_MAX: usize = 50;
     /// Calls on one page of a console's search.
     CONSOLE_PAGE_MAX: usize = 50;
