@@ -383,7 +383,8 @@ limits! {
     APPROVAL_HOLD_MS: u64 = 45_000;
     /// Time between two reports to a client that its call still waits for a person.
     APPROVAL_REPORT_INTERVAL_MS: u64 = 15_000;
-    /// Bytes of arguments in a question that an agent's own client shows to its user.
+    /// Bytes of arguments in a question that an agent's own client shows to its user; who calls with more waits for
+    /// the operator.
     ELICITED_BYTES_MAX: usize = 2_048;
     /// Leases that are kept; more are refused, as nobody looks through so many.
     LEASES_MAX: usize = 1_000;
