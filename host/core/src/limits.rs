@@ -157,7 +157,8 @@ limits! {
     HTTP_SEND_MS: u32 = 60_000;
     /// HTTP requests one agent may have in flight: a quarter of the connections, so that none shuts others out.
     HTTP_REQUESTS_PER_AGENT_MAX: usize = 64;
-    /// Time a request waits for a place that a client of the same agent, having just hung up, is about to give back.
+    /// Time a request waits for a place that a client of the same agent, having just hung up, is about to give back, and
+    /// a console's question for one that another is about to.
     HTTP_GIVEN_BACK_MS: u64 = 250;
     /// HTTP requests beside those that are about the calls themselves: an answer to a question, a shutdown.
     HTTP_URGENT_PER_AGENT_MAX: usize = 4;
@@ -404,7 +405,7 @@ limits! {
     CONTROL_ANSWER_MS: u64 = 3_000;
     /// Time the command line may say nothing before a running host lets go of it.
     CONTROL_IDLE_MS: u64 = 10_000;
-    /// Questions of consoles that may be open at once; each console waits for news in one.
+    /// Consoles that may wait for news at once, and beside them questions of consoles that may be open at once.
     CONSOLE_REQUESTS_MAX: usize = 16;
     /// Time a console waits for news before it is answered all the same: below what proxies cut off.
     CONSOLE_WAIT_MS: u64 = 25_000;

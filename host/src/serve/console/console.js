@@ -154,7 +154,7 @@ async function follow(signal) {
     } catch (error) {
       if (signal.aborted) return;
       if (error.status === 401 || error.status === 403) return lock("The host no longer knows this credential.");
-      put("link", "The host does not answer. What you see may be old; trying again.");
+      put("link", `${error.status ? `The host says: ${error.message}.` : "The host does not answer."} What you see may be old; trying again.`);
       await new Promise((done) => setTimeout(done, RETRY_MS));
     }
   }
