@@ -35,8 +35,8 @@ impl Console {
 
     /// Returns a file of the page. It holds nothing of this host.
     pub(super) fn file(request: &Request) -> Result<Response<Body>, Denied> {
-        if request.method() != Method::GET {
-            return Err(Denied::method("GET"));
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Err(Denied::method("GET, HEAD"));
         }
         let (kind, text) = console::file(request.uri().path())
             .ok_or_else(|| Denied::new(StatusCode::NOT_FOUND, "the console has no such file"))?;
