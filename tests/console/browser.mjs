@@ -97,10 +97,10 @@ assert(address, `the host did not come up: ${greeting}${complaints}`);
 const credentials = JSON.parse(readFileSync(join(state, "clawhost/credentials.json"), "utf8"));
 const [operator, agent] = [credentials.operator, Object.values(credentials.agents)[0]];
 
-/** Calls a tool as the agent; resolves with the answer when the call has ended. */
+/** Calls a tool as the agent; resolves with the answer when the call has ended. What is "exactly" a number is sent so. */
 function call(name, args) {
   const params = { name, arguments: args, _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}, "io.modelcontextprotocol/clientInfo": { name: "t", version: "0" } } };
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }).replace(/"exactly (\d+)"/g, "$1");
   return new Promise((done, failed) => {
     const asked = request(`http://${address}/mcp`, { method: "POST", headers: { authorization: `Bearer ${agent}`, "content-type": "application/json", accept: "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": name } }, async (res) => {
       let text = "";
@@ -301,6 +301,16 @@ try {
   await script;
   await gone(card("index-runs"));
   step("a name with a hidden character keeps nothing from being shown whole first");
+
+  const exact = call("index__runs", { id: "exactly 9007199254740993", ids: ["exactly 18446744073709551615"], ["__proto__"]: "x", constructor: "x" });
+  await card("index-runs").waitFor();
+  const given = await card("index-runs").locator(".given").innerText();
+  for (const digits of ["9007199254740993", "18446744073709551615"]) assert(given.includes(digits) && !given.includes(`"${digits}`), given);
+  assert(!given.includes("Only the start") && !given.includes("\0"), given);
+  await card("index-runs").getByRole("button", { name: "Deny" }).press("Enter");
+  await exact;
+  await gone(card("index-runs"));
+  step("a number is shown in its own digits, and no name makes an argument seem cut");
 
   const third = call("write_file", { path: "a.md", content: "1" });
   await card("a.md").waitFor();

@@ -162,6 +162,11 @@ fn another_manifest_is_taken_whole_or_not_at_all() {
     assert_eq!(client.names(), Vec::<String>::new());
     let refused = client.call("read_file", &json!({"path": "hello.txt"}));
     assert_eq!(refused["result"]["_meta"]["clawhost/kind"], "policy", "{refused}");
+
+    // A token that is no longer there opens this host until it starts anew, and that is said.
+    std::fs::remove_file(cli.state().join("credentials.json")).unwrap();
+    client.child.signal("HUP");
+    said("start the host anew for a change of `credentials.json`");
 }
 
 #[test]

@@ -157,7 +157,8 @@ limits! {
     HTTP_SEND_MS: u32 = 60_000;
     /// HTTP requests one agent may have in flight: a quarter of the connections, so that none shuts others out.
     HTTP_REQUESTS_PER_AGENT_MAX: usize = 64;
-    /// Time a request waits for a place that a client of the same agent, having just hung up, is about to give back.
+    /// Time a request waits for a place that a client of the same agent, having just hung up, is about to give back, and
+    /// a console's question for one that another is about to.
     HTTP_GIVEN_BACK_MS: u64 = 250;
     /// HTTP requests beside those that are about the calls themselves: an answer to a question, a shutdown.
     HTTP_URGENT_PER_AGENT_MAX: usize = 4;
@@ -383,7 +384,8 @@ limits! {
     APPROVAL_HOLD_MS: u64 = 45_000;
     /// Time between two reports to a client that its call still waits for a person.
     APPROVAL_REPORT_INTERVAL_MS: u64 = 15_000;
-    /// Bytes of arguments in a question that an agent's own client shows to its user.
+    /// Bytes of arguments in a question that an agent's own client shows to its user; who calls with more waits for
+    /// the operator.
     ELICITED_BYTES_MAX: usize = 2_048;
     /// Leases that are kept; more are refused, as nobody looks through so many.
     LEASES_MAX: usize = 1_000;
@@ -403,13 +405,13 @@ limits! {
     CONTROL_ANSWER_MS: u64 = 3_000;
     /// Time the command line may say nothing before a running host lets go of it.
     CONTROL_IDLE_MS: u64 = 10_000;
-    /// Questions of consoles that may be open at once; each console waits for news in one.
+    /// Consoles that may wait for news at once, and beside them questions of consoles that may be open at once.
     CONSOLE_REQUESTS_MAX: usize = 16;
     /// Time a console waits for news before it is answered all the same: below what proxies cut off.
     CONSOLE_WAIT_MS: u64 = 25_000;
     /// Time between two answers about calls to one console: as fast as anybody reads.
     CONSOLE_NEWS_INTERVAL_MS: u64 = 200;
-    /// Questions that a console lists; the others are counted, and come as these are answered.
+    /// Questions that a console lists, of each caller in turn; the others are counted, and come as these are answered.
     CONSOLE_PENDING_MAX: usize = 50;
     /// Calls on one page of a console's search.
     CONSOLE_PAGE_MAX: usize = 50;

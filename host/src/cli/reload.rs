@@ -5,6 +5,7 @@
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clawhost_core::manifest::{DocumentError, Manifest, Settings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -15,6 +16,7 @@ use super::fail::print_document;
 use super::run;
 use super::setup::{self, Setup};
 use crate::Host;
+use crate::state::{Credentials, StateDir};
 
 /// The signal, caught from the moment that this is made: one that comes while a host is being made would end it.
 pub(super) struct Hangups {
@@ -42,6 +44,8 @@ pub(super) fn on_hangup(
     let reader = Reader {
         host: setup.host.clone(),
         settings: setup.settings.clone(),
+        credentials: Arc::clone(&setup.credentials),
+        state: setup.state.clone(),
         is_proxy,
         paths: args.paths.clone(),
         places: args.places.clone(),
@@ -65,6 +69,9 @@ struct Reader {
     host: Host,
     /// As they were when the host started.
     settings: Settings,
+    /// Likewise.
+    credentials: Arc<Credentials>,
+    state: StateDir,
     /// The verb serves completions, whatever the runtime file says of that.
     is_proxy: bool,
     paths: Vec<PathBuf>,
@@ -79,7 +86,11 @@ impl Reader {
         let read = tokio::task::spawn_blocking(read).await.map_err(|error| error.to_string())?;
         let (manifest, mut settings): (Manifest, Settings) = read.map_err(|wrong| told(&wrong))?;
         settings.proxy.enabled |= self.is_proxy;
-        let changed = fixed(&self.settings, &settings);
+        let mut changed = fixed(&self.settings, &settings);
+        let outdated = self.credentials.are_outdated(&self.state);
+        if outdated.map_err(|error| error.to_string())? {
+            changed.push("`credentials.json`");
+        }
         if !changed.is_empty() {
             return Err(format!("start the host anew for a change of {}", changed.join(", ")));
         }
@@ -102,11 +113,11 @@ fn told(wrong: &[DocumentError]) -> String {
 
 /// Says what differs between two runtime files that a host keeps as long as it runs.
 fn fixed(old: &Settings, new: &Settings) -> Vec<&'static str> {
-    let agents =
+    let names =
         |of: &Settings| of.agents.iter().map(|agent| agent.name.clone()).collect::<Vec<_>>();
+    let agents = |of: &Settings| (names(of), of.elicitors(), of.identities());
     [
         ("`agents`", agents(old) == agents(new)),
-        ("`agents`", old.elicitors() == new.elicitors() && old.identities() == new.identities()),
         ("`audit`", old.audit == new.audit),
         ("`http`", old.http == new.http),
         ("`limits`", old.limits == new.limits),
@@ -137,6 +148,19 @@ mod tests {
         assert_eq!(fixed(&old, &read("enabled: true")), Vec::<&str>::new());
         for new in ["enabled: false", "enabled: true, history: false"] {
             assert_eq!(fixed(&old, &read(new)), ["`proxy`"], "{new}");
+        }
+    }
+
+    #[test]
+    fn whatever_changed_of_the_agents_is_named_once() {
+        let read = |agents: &str| {
+            let text = format!("version: 1\nagents: {agents}\n");
+            Settings::read(Some((Path::new("clawhost.yaml"), text.as_bytes())), []).unwrap()
+        };
+        let old = read("[{name: a}]");
+        assert_eq!(fixed(&old, &read("[{name: a}]")), Vec::<&str>::new());
+        for new in ["[{name: b}]", "[{name: a, elicitation: true}]", "[{name: b, identity: c}]"] {
+            assert_eq!(fixed(&old, &read(new)), ["`agents`"], "{new}");
         }
     }
 }

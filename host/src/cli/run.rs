@@ -195,12 +195,12 @@ async fn http(
         proxy: proxy::options(&setup),
         ..defaults
     };
-    let credentials = Arc::new(setup.credentials);
-    let server = serve_http(setup.host.clone(), Arc::clone(&credentials), options, shutdown).await;
+    let credentials = &setup.credentials;
+    let server = serve_http(setup.host.clone(), Arc::clone(credentials), options, shutdown).await;
     let server: BoundServer =
         server.map_err(|error| cannot_listen(address, &error, "--http ADDR"))?;
     let (host, settings, state) = (&setup.host, &setup.settings, setup.state.path());
-    greet(host, settings, &server, &credentials, args, state, has_console);
+    greet(host, settings, &server, credentials, args, state, has_console);
     if !is_proxy {
         show::line("\nor into one that starts the host itself:");
         show::json(&client_config::stdio(&program(), &given(args, settings)));

@@ -65,7 +65,7 @@ const TOKEN_KEY_CONTEXT: &str = "clawhost 2026-11 tokens of screens";
 pub(super) struct Setup {
     pub(super) host: Host,
     pub(super) settings: Settings,
-    pub(super) credentials: Credentials,
+    pub(super) credentials: Arc<Credentials>,
     pub(super) state: StateDir,
     _signed: SignedInTheEnd,
 }
@@ -163,6 +163,7 @@ pub(super) async fn make(
     let builder = builder.only_looking(passing.as_ref().map(open).transpose()?);
     let what = "preparing tools (compiled code is kept for the next start)";
     let host = patiently(what, builder.build()).await.or_fail(exit::UPSTREAM)?;
+    let credentials = Arc::new(credentials);
     Ok(Setup { _signed: SignedInTheEnd(host.clone()), host, settings, credentials, state })
 }
 

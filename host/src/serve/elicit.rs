@@ -15,7 +15,7 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions};
 use serde_json::Value;
 
-use crate::approvals::{Answer, Approvals, Approver, Pending};
+use crate::approvals::{Answer, Approvals, Approver, Asked, Pending, Shown};
 
 /// The one field of the form, and the name of the question among a result's input requests.
 const APPROVE: &str = "approve";
@@ -27,7 +27,7 @@ pub(super) fn is_declared(capabilities: Option<&ClientCapabilities>) -> bool {
     elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
 
-/// Returns the question as the stateless revision carries it.
+/// Returns the question as the stateless revision carries it, where the client's user can be shown all of it.
 pub(super) fn input_requests(pending: &Pending) -> Option<InputRequests> {
     let request = ElicitRequest::new(form(pending)?);
     Some(InputRequests::from([(APPROVE.to_owned(), InputRequest::Elicitation(request))]))
@@ -62,22 +62,27 @@ pub(super) async fn pass_on(approvals: &Approvals, pending: &Pending, answer: An
     approvals.answer(&pending.id, Some(agent), answer, &by).await
 }
 
+/// Returns the form; none where it would not hold the arguments whole, as whoever calls has chosen which of them
+/// would be hidden. Such a question waits for the operator, who can see them.
 fn form(pending: &Pending) -> Option<ElicitRequestParams> {
+    let arguments = pending.shown(ELICITED_BYTES_MAX);
+    if !arguments.is_whole() {
+        return None;
+    }
     let requested_schema = ElicitationSchema::builder().required_bool(APPROVE).build().ok()?;
     Some(ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: message(pending),
+        message: message(&pending.asked, &arguments),
         requested_schema,
     })
 }
 
-fn message(pending: &Pending) -> String {
-    let arguments = pending.shown(ELICITED_BYTES_MAX).lines();
+fn message(asked: &Asked, arguments: &Shown) -> String {
     format!(
         "May `{}` run? Reason: {}. Arguments:\n{}",
-        visible::line(&pending.asked.tool),
-        visible::line(&pending.asked.reason),
-        arguments.join("\n"),
+        visible::line(&asked.tool),
+        visible::line(&asked.reason),
+        arguments.lines().join("\n"),
     )
 }
 
@@ -100,7 +105,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::approvals::Asked;
 
     fn read(result: Value) -> Option<Answer> {
         input_response(&InputResponses::from([(APPROVE.to_owned(), result)]))
@@ -124,9 +128,7 @@ mod tests {
         assert_eq!(input_response(&InputResponses::new()), None);
     }
 
-    #[test]
-    fn the_form_shows_each_argument_on_its_own_line() {
-        let long = "x".repeat(2 * ELICITED_BYTES_MAX);
+    fn asked(arguments: Value) -> Pending {
         let asked = Asked {
             call: String::new(),
             request_id: None,
@@ -134,18 +136,34 @@ mod tests {
             tool: "write-file".to_owned(),
             tool_digest: String::new(),
             digest: String::new(),
-            arguments: json!({"content": long, "path": "../b\nc"}),
+            arguments,
             rule: None,
             reason: "ask first".to_owned(),
             terms: ApprovalTerms::default(),
         };
-        let pending =
-            Pending { id: String::new(), asked: asked.into(), asked_at_ms: 0, expires_at_ms: 0 };
-        let message = message(&pending);
+        Pending { id: String::new(), asked: asked.into(), asked_at_ms: 0, expires_at_ms: 0 }
+    }
+
+    #[test]
+    fn the_form_shows_each_argument_on_its_own_line() {
+        let pending = asked(json!({"content": "x".repeat(1_000), "path": "../b\nc"}));
+        let Some(ElicitRequestParams::FormElicitationParams { message, .. }) = form(&pending)
+        else {
+            panic!("it fits");
+        };
         let lines: Vec<&str> = message.lines().collect();
         assert_eq!(lines[0], "May `write-file` run? Reason: ask first. Arguments:");
         assert_eq!(lines[1], r#"path: "../b\nc""#);
-        assert!(lines[2].starts_with("content (the first ") && lines.len() == 3, "{message}");
+        assert!(lines[2].starts_with("content: \"xxx") && lines.len() == 3, "{message}");
+    }
+
+    #[test]
+    fn what_is_not_shown_whole_is_not_asked() {
+        let many: Value = (0..300).map(|n| (n.to_string(), json!(n))).collect();
+        for arguments in [json!({"content": "x".repeat(ELICITED_BYTES_MAX)}), many] {
+            let pending = asked(arguments);
+            assert!(form(&pending).is_none() && input_requests(&pending).is_none());
+        }
     }
 
     #[test]

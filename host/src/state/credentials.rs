@@ -1,8 +1,8 @@
 //! Who may ask: one token an agent, one credential for the operator.
 //!
 //! They are made once, from 256 random bits, and kept in the state folder in a file only its owner
-//! can read, so a pasted client configuration outlives a restart. To change one, delete its entry
-//! (or the file): the next start makes a new one. Deliberately absent: any way to print them by
+//! can read, so a pasted client configuration outlives a restart. To change an agent's, delete its entry,
+//! and for the operator's the file: the next start makes new ones. Deliberately absent: any way to print them by
 //! accident, and any comparison that tells by its time how much was right.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,6 +134,23 @@ impl Credentials {
         Ok(Self { agents: stored.agents, operator: stored.operator })
     }
 
+    /// Says whether the file of `state` no longer holds each of these credentials. Whoever has them goes on with
+    /// them all the same.
+    ///
+    /// # Errors
+    /// [`CredentialsError`]: the file cannot be read.
+    pub fn are_outdated(&self, state: &StateDir) -> Result<bool, CredentialsError> {
+        let found: Option<Stored> = PrivateJson::new(state.path(), CREDENTIALS_FILE).read()?;
+        let holds = |found: &Stored| {
+            let is = |name: &String, token: &Token| {
+                found.agents.get(name).is_some_and(|other| token.equals(other.reveal()).into())
+            };
+            bool::from(self.operator.equals(found.operator.reveal()))
+                && self.agents.iter().all(|(name, token)| is(name, token))
+        };
+        Ok(!found.as_ref().is_some_and(holds))
+    }
+
     /// Returns whose credential `presented` is. Compares with every one of them, in a time that
     /// does not depend on how much of it is right.
     pub fn identify(&self, presented: &str) -> Option<Role> {
@@ -255,6 +272,28 @@ mod tests {
         let back = Credentials::open(&state, &names(&["b"])).unwrap();
         assert_eq!(back.identify(&token), Some(Role::Agent("b".to_owned())));
         assert!(Credentials::open(&state, &names(&["../x"])).is_err());
+    }
+
+    #[test]
+    fn a_file_that_lacks_one_or_has_another_is_noticed() {
+        let (root, state) = state();
+        let both = Credentials::open(&state, &names(&["a", "b"])).unwrap();
+        let one = Credentials::open(&state, &names(&["a"])).unwrap();
+        let outdated = || [&both, &one].map(|them| them.are_outdated(&state).unwrap());
+        assert_eq!(outdated(), [false, false]);
+        let path = root.path().join(CREDENTIALS_FILE);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut stored: serde_json::Value = serde_json::from_str(&text).unwrap();
+        stored["agents"].as_object_mut().unwrap().remove("b");
+        std::fs::write(&path, stored.to_string()).unwrap();
+        assert_eq!(outdated(), [true, false]);
+        // What is missing is made, and is another one.
+        drop(Credentials::open(&state, &names(&["b"])).unwrap());
+        assert_eq!(outdated(), [true, false]);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(outdated(), [true, true]);
+        drop(Credentials::open(&state, &names(&["a", "b"])).unwrap());
+        assert_eq!(outdated(), [true, true]);
     }
 
     #[test]

@@ -50,6 +50,10 @@ const show = (id, is) => { $(id).hidden = !is; };
 const plural = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 const say = (text) => { $("said").textContent = ""; setTimeout(() => put("said", text), 50); };
 
+/** Writes a value as JSON. The host gives a number that this page would round as its digits after a NUL. */
+const written = (value, indent) => JSON.stringify(value, null, indent).replace(/"\\u0000([^"]*)"/g, "$1");
+const isText = (value) => typeof value === "string" && !value.startsWith("\0");
+
 function span(ms) {
   const s = Math.max(0, Math.floor(ms / 1000));
   if (s < 60) return `${s} s`;
@@ -150,7 +154,7 @@ async function follow(signal) {
     } catch (error) {
       if (signal.aborted) return;
       if (error.status === 401 || error.status === 403) return lock("The host no longer knows this credential.");
-      put("link", "The host does not answer. What you see may be old; trying again.");
+      put("link", `${error.status ? `The host says: ${error.message}.` : "The host does not answer."} What you see may be old; trying again.`);
       await new Promise((done) => setTimeout(done, RETRY_MS));
     }
   }
@@ -240,10 +244,11 @@ function given(one) {
   // Short ones first, as on the command line: a long one hides no other.
   const sorted = Object.entries(one.arguments).sort(([, a], [, b]) => JSON.stringify(a).length - JSON.stringify(b).length);
   const rows = sorted.map(([name, value]) => {
-    const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
-    const cut = one.arguments_cut?.[name];
+    const text = isText(value) ? value : written(value, 1);
+    // By a name of its own: some names are in every object.
+    const cut = Object.hasOwn(one.arguments_cut ?? {}, name) ? one.arguments_cut[name] : undefined;
     const long = cut !== undefined || text.length > 200 || text.includes("\n");
-    const shown = long ? el("pre", { tabindex: 0, role: "group", "aria-label": `${name}, ${cut ? "its start" : "in full"}` }, text) : typeof value === "string" ? `"${text}"` : text;
+    const shown = long ? el("pre", { tabindex: 0, role: "group", "aria-label": `${name}, ${cut ? "its start" : "in full"}` }, text) : isText(value) ? `"${text}"` : text;
     return el("div", {}, el("dt", {}, name), el("dd", {}, shown, cut && el("p", { class: "note" }, `Only the start of ${cut.toLocaleString("en")} bytes.`)));
   });
   return all(rows.length > 0 ? el("dl", { class: "arguments" }, rows) : el("p", { class: "why" }, "It is called without arguments."));
@@ -485,7 +490,7 @@ async function search(before) {
 function facts(record) {
   const told = Object.entries(record).filter(([name]) => !["v", "event", "ended"].includes(name));
   return el("dl", { class: "arguments" }, told.map(([name, value]) => el("div", {}, el("dt", {}, name),
-    el("dd", {}, typeof value === "string" ? value : JSON.stringify(value, null, 2)))));
+    el("dd", {}, isText(value) ? value : written(value, 2)))));
 }
 $("search").addEventListener("submit", (event) => { event.preventDefault(); search(); });
 

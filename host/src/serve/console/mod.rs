@@ -38,7 +38,7 @@ pub(super) fn has(path: &str) -> bool {
 /// Returns a file of the page, with its type.
 pub(super) fn file(path: &str) -> Option<(&'static str, &'static str)> {
     match path.strip_prefix(PAGE)? {
-        "" => Some(("text/html; charset=utf-8", include_str!("console.html"))),
+        "" | "/" => Some(("text/html; charset=utf-8", include_str!("console.html"))),
         "/console.css" => Some(("text/css; charset=utf-8", include_str!("console.css"))),
         "/console.js" => Some(("text/javascript; charset=utf-8", include_str!("console.js"))),
         _ => None,
@@ -75,6 +75,7 @@ mod tests {
     fn only_what_is_below_the_page_is_the_console_s() {
         assert!(has("/console") && has("/console/api") && has("/console/"));
         assert!(!has("/consoles") && !has("/mcp") && !has("/"));
-        assert!(file("/console/").is_none() && file("/console/../status").is_none());
+        assert!(file("/console").is_some() && file("/console/") == file("/console"));
+        assert!(file("/console//").is_none() && file("/console/../status").is_none());
     }
 }

@@ -56,7 +56,8 @@ pub struct HttpOptions {
     pub require_token: bool,
     /// Names or `name:port` beside the loopback ones under which clients know this host.
     pub allowed_hosts: Vec<String>,
-    /// Origins (`https://name:port`) of web pages that may call, beside the host's own.
+    /// Origins (`https://name:port`) by which browsers know the host's own pages, beside its address: a proxy's. Without
+    /// CORS the pages of others cannot call, listed or not.
     pub allowed_origins: Vec<String>,
     /// Whether the operator's console is served at `/console`.
     pub console: bool,

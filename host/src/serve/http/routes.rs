@@ -162,8 +162,16 @@ impl<C: Calls> App<C> {
             // That it is up, and nothing else. Some clients of models ask for the head of `/` first.
             ("/health", _) if matches!(*request.method(), Method::GET | Method::HEAD) => up(seat),
             ("/", _) if request.method() == Method::HEAD => up(seat),
-            _ => Err(Denied::new(StatusCode::NOT_FOUND, "there is /mcp, /claw, and /status")),
+            _ => Err(self.nothing_there()),
         }
+    }
+
+    /// Returns the answer where there is nothing: what there is.
+    fn nothing_there(&self) -> Denied {
+        let mut there = vec!["/mcp", "/claw", "/status", "/health"];
+        there.extend(self.console.as_ref().map(|_| console::PAGE));
+        there.extend(self.proxy.as_ref().map(|_| "/v1"));
+        Denied::new(StatusCode::NOT_FOUND, format!("there is {}", there.join(", ")))
     }
 
     /// Answers a request of a client of language models.
@@ -388,6 +396,10 @@ impl<C: Calls> Agent<C> {
         };
         let is_deleted = parts.method == Method::DELETE;
         let used = self.take_up(&parts.headers).await;
+        // rmcp says of any session that it has ended.
+        if is_deleted && used.is_none() && session_id(&parts.headers).is_some() {
+            return Err(Denied::new(StatusCode::NOT_FOUND, "there is no such session"));
+        }
         let request = http::Request::from_parts(parts, Full::new(Bytes::new()));
         let response = match used.as_ref().and_then(|used| Some((used, resumed(&request)?))) {
             Some((used, last)) => match used.missed(last) {

@@ -250,9 +250,11 @@ async fn an_older_session_belongs_to_its_agent() {
     assert_eq!(server.post("other", &list, &headers).await.status, 404);
     assert!(server.post("default", &list, &[]).await.status.is_client_error());
 
-    let token = server.agent("default");
-    let ended = [&headers[..], &[("authorization", token.as_str())]].concat();
-    assert!(server.send("DELETE", "/mcp", &ended, b"").await.status.is_success());
+    for (agent, status) in [("other", 404), ("default", 202), ("default", 404)] {
+        let token = server.agent(agent);
+        let ended = [&headers[..], &[("authorization", token.as_str())]].concat();
+        assert_eq!(server.send("DELETE", "/mcp", &ended, b"").await.status, status, "{agent}");
+    }
     assert_eq!(server.post("default", &list, &headers).await.status, 404);
 }
 

@@ -4,6 +4,7 @@
 //! Deliberately absent: a reading of its own. Each answer is that of the module which decides or
 //! keeps it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clawhost_core::catalog::{Origin, meant};
@@ -14,7 +15,7 @@ use clawhost_core::limits::{
     CONSOLE_WAIT_MS,
 };
 use clawhost_core::visible;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::{OPERATOR, Operator, no_such, unavailable};
@@ -114,7 +115,7 @@ impl Operator {
         let (asked, catalog) = (*asked.borrow(), *catalog.borrow());
         let tail = offload::blocking(true, || audit.tail(at("record"))).map_err(unavailable)?;
         let pending = approvals.pending();
-        let listed = pending.iter().take(CONSOLE_PENDING_MAX);
+        let listed = in_turns(&pending, CONSOLE_PENDING_MAX).into_iter();
         Ok(json!({
             "seen": {"chain": audit.chain(), "record": tail.at, "asked": asked, "catalog": catalog},
             "records": Value::from_iter(tail.records.into_iter().map(brief)),
@@ -195,6 +196,25 @@ pub(super) fn listed_question(one: &Pending) -> Value {
     one.to_json(&one.shown(APPROVAL_LISTED_BYTES_MAX))
 }
 
+/// Returns `max` of the questions, which are oldest first, and stay so: the oldest of each caller, then the second
+/// of each, and so on. One caller cannot bury the questions of the others.
+fn in_turns(pending: &[Pending], max: usize) -> Vec<&Pending> {
+    let mut asked: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut turns: Vec<_> = pending
+        .iter()
+        .enumerate()
+        .map(|(at, one)| {
+            let turn = asked.entry(&one.asked.principal).or_default();
+            *turn += 1;
+            (*turn, at, one)
+        })
+        .collect();
+    turns.sort_by_key(|(turn, at, _)| (*turn, *at));
+    turns.truncate(max);
+    turns.sort_by_key(|(_, at, _)| *at);
+    turns.into_iter().map(|(.., one)| one).collect()
+}
+
 /// Says in a word how a call ended: `ok`, `cancelled`, `refused` by its caller's fault or a rule, else
 /// `failed`.
 fn ended(record: &Value) -> &'static str {
@@ -231,10 +251,12 @@ fn brief(mut record: Value) -> Value {
 }
 
 /// Returns `value` as a page may show it: nothing in any text hides or turns others around. An object
-/// with a name that could pass for another one becomes a text.
+/// with a name that could pass for another one becomes a text. A page reads every number as a double: one
+/// that it would write otherwise becomes a text of its digits after a NUL, which no other text here has.
 pub(in crate::serve) fn told(value: Value) -> Value {
     match value {
         Value::String(text) => visible::block(&text).into(),
+        Value::Number(number) if !is_kept(&number) => format!("\0{number}").into(),
         Value::Array(list) => list.into_iter().map(told).collect(),
         Value::Object(object) if object.keys().all(|key| visible::line(key) == *key) => {
             object.into_iter().map(|(key, value)| (key, told(value))).collect()
@@ -244,9 +266,61 @@ pub(in crate::serve) fn told(value: Value) -> Value {
     }
 }
 
+/// Says whether a page writes a number as it stands here: a whole one that a double holds, as its neighbours.
+fn is_kept(number: &Number) -> bool {
+    number.as_i64().is_some_and(|number| number.unsigned_abs() <= DOUBLE_WHOLE_MAX)
+}
+
+/// The largest whole number up to which doubles hold each.
+const DOUBLE_WHOLE_MAX: u64 = (1 << 53) - 1;
+
 #[cfg(test)]
 mod tests {
+    use clawhost_core::policy::ApprovalTerms;
+
     use super::*;
+    use crate::approvals::Asked;
+
+    #[test]
+    fn one_caller_does_not_bury_the_questions_of_the_others() {
+        let asked = |(at, principal): (usize, &str)| {
+            let asked = Asked {
+                call: String::new(),
+                request_id: None,
+                principal: principal.to_owned(),
+                tool: "asks".to_owned(),
+                tool_digest: String::new(),
+                digest: String::new(),
+                arguments: json!({}),
+                rule: None,
+                reason: String::new(),
+                terms: ApprovalTerms::default(),
+            };
+            Pending { id: at.to_string(), asked: asked.into(), asked_at_ms: 0, expires_at_ms: 0 }
+        };
+        let callers = ["a", "a", "a", "a", "b", "c", "b"];
+        let pending: Vec<_> = callers.into_iter().enumerate().map(asked).collect();
+        let listed = |max| -> Vec<String> {
+            in_turns(&pending, max).into_iter().map(|one| one.id.clone()).collect()
+        };
+        assert_eq!(listed(3), ["0", "4", "5"]);
+        assert_eq!(listed(5), ["0", "1", "4", "5", "6"]);
+        assert_eq!(listed(10), ["0", "1", "2", "3", "4", "5", "6"]);
+    }
+
+    #[test]
+    fn a_number_that_a_page_would_write_otherwise_is_told_in_its_digits() {
+        let exact = r#"{"a":[9007199254740991,-9007199254740991,0],"o":{"n":9007199254740992}}"#;
+        let value: Value = serde_json::from_str(exact).unwrap();
+        let shown = told(value.clone());
+        assert_eq!((&shown["a"], &shown["o"]["n"]), (&value["a"], &json!("\u{0}9007199254740992")));
+        for digits in ["-9007199254740993", "18446744073709551615", "1.0", "0.1", "-0.0", "1e21"] {
+            let value: Value = serde_json::from_str(digits).unwrap();
+            assert_eq!(told(value.clone()), json!(format!("\0{value}")), "{digits}");
+        }
+        // What somebody wrote never passes for one.
+        assert_eq!(told(json!("\u{0}12")), json!("\\u{0}12"));
+    }
 
     #[test]
     fn nothing_that_is_told_hides_and_no_name_passes_for_another() {

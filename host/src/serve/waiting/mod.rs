@@ -3,7 +3,8 @@
 //! In the older revisions the request stays open until the call has ended, and where the operator
 //! allowed it the client's own user is asked meanwhile. The stateless revision has no request to a
 //! client: there the call is parked, and the answer `input_required` carries a ticket to it, and
-//! the question where the client's user may be asked. Who may not be asked holds the request for
+//! the question where the client's user may be asked and can be shown all of it. Who is asked
+//! nothing holds the request for
 //! [`APPROVAL_HOLD_MS`] before such an answer, so that coming back is no busy wait. A client that
 //! gave a progress token hears that its call waits. What a bridged server asks the client goes the same
 //! two ways. One call may make others, so several may ask at once: each question is shown, and what comes back
@@ -137,7 +138,7 @@ impl Client<'_> {
     /// Waits for a parked call for a while, or not at all where a question of its own goes out `at_once`.
     async fn hold(&self, call: Arc<ParkedCall>, digest: &str, at_once: bool) -> Turn {
         let (questions, mut asks) = (call.questions(), call.asks());
-        if !at_once || self.oldest(&questions).is_none() {
+        if !at_once || self.form(&questions).is_none() {
             tokio::select! {
                 biased;
                 outcome = call.outcome() => return Turn::Done(outcome.unwrap_or_else(|| Err(host_failed()))),
@@ -163,9 +164,17 @@ impl Client<'_> {
             };
             return (Some(requests), Some(Posed::ByServer(asked)));
         }
-        let pending = self.oldest(&call.questions()).filter(|_| self.elicits);
-        let shown = |it: Pending| Some((elicit::input_requests(&it)?, Posed::Approval(it.id)));
-        pending.and_then(shown).unzip()
+        self.form(&call.questions()).unzip()
+    }
+
+    /// Returns the oldest question that the client's user can be shown.
+    fn form(&self, questions: &OpenQuestions) -> Option<(InputRequests, Posed)> {
+        if !self.elicits {
+            return None;
+        }
+        let open = questions.borrow();
+        let mut pending = open.iter().filter_map(|id| self.approvals.find(id));
+        pending.find_map(|it| Some((elicit::input_requests(&it)?, Posed::Approval(it.id))))
     }
 
     /// Ends when the request was held long enough and its call still waits for a person; one that

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clawhost_core::limits::APPROVAL_HOLD_MS;
+use clawhost_core::limits::{APPROVAL_HOLD_MS, ELICITED_BYTES_MAX};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -115,6 +115,23 @@ async fn a_client_cannot_answer_for_itself_where_nobody_allowed_it() {
     assert!(second["result"].get("inputRequests").is_none());
     state(&second);
     assert_eq!(approvals.pending().len(), 1, "still waits");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_s_user_is_not_asked_about_what_no_form_shows_whole() {
+    let (mut client, approvals, _way) = connect();
+    allow(&approvals);
+    let arguments = json!({"n": "x".repeat(ELICITED_BYTES_MAX)});
+    let first = client.ask(call(1, json!({"arguments": arguments}))).await;
+    assert!(first["result"].get("inputRequests").is_none(), "{first}");
+    let yes = json!({"approve": {"action": "accept", "content": {"approve": true}}});
+    let back =
+        json!({"arguments": arguments, "requestState": state(&first), "inputResponses": yes});
+    let second = client.ask(call(2, back)).await;
+    assert!(second["result"].get("inputRequests").is_none(), "{second}");
+    operator(&approvals, YES).await;
+    let back = json!({"arguments": arguments, "requestState": state(&second)});
+    assert_eq!(text(&client.ask(call(3, back)).await), "approved");
 }
 
 #[tokio::test(start_paused = true)]

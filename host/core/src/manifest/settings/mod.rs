@@ -171,7 +171,7 @@ pub struct HttpSettings {
     pub address: Option<SocketAddr>,
     /// Values of `Host` to accept beside the address itself: `name` or `name:port`.
     pub allowed_hosts: Vec<String>,
-    /// Values of `Origin` to accept: `scheme://name[:port]`.
+    /// Values of `Origin` to accept: `scheme://name[:port]`, of the host's own pages behind a proxy.
     pub allowed_origins: Vec<String>,
     /// Whether the console is served; where absent, on an address that only this machine reaches.
     pub console: Option<bool>,
