@@ -229,6 +229,11 @@ impl Approvals {
         self.changed();
     }
 
+    /// Says whether a lease covers the call, so that nobody is asked about it.
+    pub(crate) async fn is_leased(&self, asked: &Asked) -> bool {
+        self.lease_for(asked).await.is_some()
+    }
+
     /// A store that does not answer covers nothing: a person is asked.
     async fn lease_for(&self, asked: &Asked) -> Option<Leased> {
         let found = self.0.leases.find(asked, self.0.clock.now_ms()).await;
