@@ -127,11 +127,26 @@ fn failed(reply: ToolReply, named: &str) -> ToolReply {
 /// Returns the error of a step's call as that of the composite.
 fn of_step(error: CallError, named: &str, index: usize) -> CallError {
     let message = format!("{named}: {}", error.message);
-    // Of the composite's own name nothing is unknown.
+    // Of the composite's own name nothing is unknown: it may not have the step, and will not later.
     let kind = match error.kind {
-        ErrorKind::UnknownTool => ErrorKind::Overloaded,
+        ErrorKind::UnknownTool => ErrorKind::Policy,
         kind => kind,
     };
     let inner = CallError::new(kind, message);
     CallError { internal: error.internal, data: error.data, ..inner }.with("step", index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_is_unknown_here_is_refused_and_not_too_much() {
+        let unknown = CallError::new(ErrorKind::UnknownTool, "no").with("stage", "session");
+        let error = of_step(unknown, "step 2, `b`", 1);
+        assert_eq!((error.kind, error.kind.code()), (ErrorKind::Policy, -32011));
+        assert_eq!(error.message, "step 2, `b`: no");
+        assert_eq!(error.data["stage"], "session");
+        assert_eq!(error.data["step"], 2);
+    }
 }
