@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clawhost_core::composite::{self, Composite, Step, Unmade};
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::json;
 use clawhost_core::limits::COMPOSITE_VALUES_BYTES_MAX;
 use clawhost_core::reply::{Content, ToolReply};
@@ -64,7 +64,7 @@ pub(super) async fn run(
         if bytes > COMPOSITE_VALUES_BYTES_MAX {
             let text = format!("its steps answer more than {COMPOSITE_VALUES_BYTES_MAX} bytes");
             let error = CallError::new(ErrorKind::Sandbox, text).with("stage", "run");
-            return Err(error.with("limit", "COMPOSITE_VALUES_BYTES_MAX"));
+            return Err(error.with_limit(Limit::CompositeValuesBytes));
         }
     }
     let room = admitted.resolved().grants().limits.output_bytes;
@@ -101,7 +101,7 @@ async fn call(
             Unmade::Missing(_) => Ok(ToolReply::error("missing-value", text)),
             Unmade::TooLarge => Err(CallError::new(ErrorKind::InvalidArguments, text)
                 .with("stage", "schema")
-                .with("limit", "TOOL_OUTPUT_BYTES_MAX")
+                .with_limit(Limit::ToolOutputBytes)
                 .with("step", index + 1)),
         })
     })?;

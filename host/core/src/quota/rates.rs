@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::window::{SECOND_MS, Window};
-use crate::error::{CallError, ErrorKind};
+use crate::error::{CallError, ErrorKind, Limit};
 use crate::limits::CALL_RATES_PRINCIPALS_MAX;
 
 /// Counts the calls of each principal that began in the last minute, and those that are to begin.
@@ -29,8 +29,8 @@ impl CallRates {
     /// holds none.
     ///
     /// # Errors
-    /// -32011 with `data.stage` `quota` and `data.limit` `tool_calls_per_minute`, where they are
-    /// used up, or where more principals than [`CALL_RATES_PRINCIPALS_MAX`] call at once.
+    /// -32011 with `data.stage` `quota` and `data.limit` `tool_calls_per_minute` where they are
+    /// used up, and `CALL_RATES_PRINCIPALS_MAX` where more principals than that call at once.
     pub fn hold(
         &mut self,
         principal: &str,
@@ -38,7 +38,11 @@ impl CallRates {
         now_ms: u64,
     ) -> Result<(), CallError> {
         let Some(calls) = self.calls(principal, now_ms) else {
-            return Err(exceeded("too many callers at once; try again later", None));
+            return Err(exceeded(
+                Limit::CallRatesPrincipals,
+                "too many callers at once; try again later",
+                None,
+            ));
         };
         calls.begun.turn(now_ms);
         if calls.begun.total(now_ms).saturating_add(calls.held) >= limit_per_minute {
@@ -85,14 +89,13 @@ impl Calls {
             held => format!(", with {held} that wait to begin"),
         };
         let message = format!("more than {limit_per_minute} tool calls a minute{waiting}");
-        exceeded(&message, self.begun.frees_in_ms(now_ms))
+        exceeded(Limit::ToolCallsPerMinute, &message, self.begun.frees_in_ms(now_ms))
     }
 }
 
-fn exceeded(message: &str, retry_after_ms: Option<u64>) -> CallError {
-    let error = CallError::new(ErrorKind::Overloaded, message)
-        .with("stage", "quota")
-        .with("limit", "tool_calls_per_minute");
+fn exceeded(limit: Limit, message: &str, retry_after_ms: Option<u64>) -> CallError {
+    let error =
+        CallError::new(ErrorKind::Overloaded, message).with("stage", "quota").with_limit(limit);
     match retry_after_ms {
         Some(ms) => error.with("retry_after_ms", ms),
         None => error,
