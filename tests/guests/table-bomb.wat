@@ -1,6 +1,6 @@
 ;; Grows its table by a hundred million elements.
 ;; rows: W7
-;; ends: -32010 table
+;; ends: -32010 GUEST_TABLE_ELEMENTS_MAX
 ;;; fields
 (table $table 1 funcref)
 ;;; call

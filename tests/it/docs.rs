@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clawhost_core::error::{ErrorKind, Limit};
 use clawhost_tests::{Cli, source_root};
 
 use crate::cli::PROGRAM;
@@ -93,6 +94,23 @@ fn every_link_leads_somewhere() {
             assert!(page.parent().unwrap().join(path).exists(), "{}: {link}", page.display());
         }
     }
+}
+
+/// Both tables of the page are those of the program, row by row.
+#[test]
+fn the_page_of_refusals_has_every_kind_and_every_limit() {
+    let page = std::fs::read_to_string(source_root().join("host/docs/errors.md")).unwrap();
+    let is_row = |line: &&str| line.starts_with("| `") && !line.starts_with("| `data.");
+    let mut rows = page.lines().filter(is_row);
+    for kind in ErrorKind::ALL {
+        let row = rows.next().unwrap();
+        assert!(row.starts_with(&format!("| `{}` | {} | ", kind.name(), kind.code())), "{row}");
+        assert!(row.ends_with(&format!(" | {} |", kind.exit_code())), "{row}");
+    }
+    for limit in Limit::ALL {
+        assert_eq!(rows.next(), Some(&*format!("| `{}` | {} |", limit.name(), limit.what())));
+    }
+    assert_eq!(rows.next(), None);
 }
 
 /// What `--help` prints of a verb and of the verbs below it.

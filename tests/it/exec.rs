@@ -228,7 +228,7 @@ async fn the_sixth_spawned_program_of_an_agent_is_refused_and_dropped_calls_give
     let tasks: Vec<_> = (0..5).map(|_| host.begin("spawn", slow.clone())).collect();
     wait::until("five programs", || (alive() == 5).then_some(())).await;
     let sixth = host.call("spawn", json!({"command": "true"})).await.unwrap_err();
-    assert_eq!((sixth.kind, &sixth.data["limit"]), (ErrorKind::Overloaded, &json!("spawns_max")));
+    assert_eq!((sixth.kind, &sixth.data["limit"]), (ErrorKind::Overloaded, &json!("SPAWNS_MAX")));
     assert_eq!(sixth.data["stage"], "process");
     // A shell is not counted, and neither is somebody else's program.
     assert!(run(&host, "true").await.is_ok());

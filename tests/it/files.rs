@@ -138,9 +138,9 @@ async fn f28_a_call_writes_no_byte_and_no_entry_more_than_its_profile_allows() {
     let write = |path: &str, bytes: usize| json!({"path": path, "content": "x".repeat(bytes)});
     host.ask("write_file", write("fits", 1_000)).await;
     let error = host.call("write_file", write("more", 1_001)).await.unwrap_err();
-    assert_eq!((error.kind.code(), &error.data["limit"]), (-32010, &json!("write_bytes")));
+    assert_eq!((error.kind.code(), &error.data["limit"]), (-32010, &json!("write_bytes_max")));
     let error = host.call("write_file", write("a/b/c/d", 1)).await.unwrap_err();
-    assert_eq!((error.kind.code(), &error.data["limit"]), (-32010, &json!("create_entries")));
+    assert_eq!((error.kind.code(), &error.data["limit"]), (-32010, &json!("create_entries_max")));
     let names: Vec<_> = fs::read_dir(host.workspace()).unwrap().map(|e| e.unwrap()).collect();
     assert_eq!(names.len(), 2, "a file beside the one that fits: {names:?}");
     assert!(!host.workspace().join("more").exists());

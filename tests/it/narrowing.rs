@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use clawhost::approvals::{Answer, Approver};
+use clawhost::approvals::Answer;
 use clawhost::gate::{CallContext, SessionTerms};
 use clawhost::host::ToolCall;
 use clawhost_core::error::{CallError, ErrorKind};
@@ -502,25 +502,22 @@ async fn a_session_finds_the_tools_that_it_lists() {
 }
 
 #[tokio::test]
-async fn what_a_person_allowed_is_held_against_the_limits_of_the_moment() {
+async fn a_call_holds_its_place_in_the_minute_while_a_person_is_asked() {
     let host = TestHost::builder().rules(ASK).document("slow.yaml", SLOW).build().await;
     let _reachable = host.host().approvals().reach().open();
-    let calls = write_each(&host, 2);
-    for pending in host.asked(2).await {
-        let yes = Answer::Approve { lease: None };
-        assert!(host.host().approvals().answer(&pending.id, None, yes, &Approver::Operator).await);
+    for (answer, is_denied) in
+        [(Answer::Deny { reason: None }, true), (Answer::Approve { lease: None }, false)]
+    {
+        let asked = write_each(&host, 1).remove(0);
+        host.asked(1).await;
+        // Nobody is asked about a call that could not begin.
+        let refused = write_each(&host, 1).remove(0).await.unwrap().unwrap_err();
+        assert_eq!(refused.data["limit"], "tool_calls_per_minute", "{refused}");
+        host.answer(answer).await;
+        let ended = asked.await.unwrap();
+        let kind = ended.as_ref().err().map(|error| error.kind);
+        assert_eq!(kind, is_denied.then_some(ErrorKind::ApprovalDenied), "{ended:?}");
     }
-    let mut refused = 0;
-    for call in calls {
-        match call.await.unwrap() {
-            Ok(reply) => assert!(!reply.is_error),
-            Err(error) => {
-                assert_eq!(error.data["limit"], "tool_calls_per_minute", "{error}");
-                refused += 1;
-            }
-        }
-    }
-    assert_eq!(refused, 1);
     assert_eq!(std::fs::read_dir(host.workspace()).unwrap().count(), 1);
 }
 

@@ -292,6 +292,25 @@ async fn a_call_that_is_turned_away_before_it_runs_is_none_of_its_minute() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_cancelled_while_it_waits_for_a_place_is_none_of_its_minute() {
+    let _alone = ALONE.lock().await;
+    let host = narrow(ALL).await;
+    let holds = host.begin("hold", json!({}));
+    host.arrived(1).await;
+    for arrived in 2..5 {
+        let waits = writes(&host);
+        host.arrived(arrived).await;
+        waits.abort();
+        assert!(waits.await.unwrap_err().is_cancelled());
+    }
+    HOLD.notify_one();
+    within("the place is free", holds).await.unwrap().unwrap();
+    within("it ends", writes(&host)).await.unwrap().unwrap();
+    assert!(host.workspace().join("a.txt").exists());
+    host.check_audit();
+}
+
+#[tokio::test]
 async fn a_tool_that_begins_to_rest_while_its_call_waits_for_a_place_does_not_run() {
     let _alone = ALONE.lock().await;
     let host = narrow(ALL).await;
@@ -317,6 +336,43 @@ async fn a_tool_that_begins_to_rest_while_its_call_waits_for_a_place_does_not_ru
     host.check_audit();
 }
 
+/// Makes a call that is approved along with all later ones.
+async fn lease_writes(host: &TestHost) {
+    let first = writes(host);
+    let lease = Lease { until: Until::Session, arguments: Covers::Any };
+    host.answer(Answer::Approve { lease: Some(lease) }).await;
+    first.await.unwrap().unwrap();
+    std::fs::remove_file(host.workspace().join("a.txt")).unwrap();
+}
+
+#[tokio::test]
+async fn a_lease_that_is_revoked_while_its_call_waits_for_a_place_allows_it_no_longer() {
+    let _alone = ALONE.lock().await;
+    for is_revoked in [false, true] {
+        let host = narrow(&writing("require-approval")).await;
+        let _reachable = host.host().approvals().reach().open();
+        lease_writes(&host).await;
+        let holds = host.begin("hold", json!({}));
+        host.arrived(2).await;
+        let waits = writes(&host);
+        host.arrived(3).await;
+        if is_revoked {
+            let leases = host.host().approvals().leases().await.unwrap();
+            assert!(host.host().approvals().revoke(&leases[0].id).await.unwrap());
+        }
+        HOLD.notify_one();
+        within("the place is free", holds).await.unwrap().unwrap();
+        if is_revoked {
+            host.answer(Answer::Deny { reason: None }).await;
+        }
+        let ended = within("it ends", waits).await.unwrap();
+        let kind = ended.as_ref().err().map(|error| error.kind);
+        assert_eq!(kind, is_revoked.then_some(ErrorKind::ApprovalDenied), "{ended:?}");
+        assert_eq!(host.workspace().join("a.txt").exists(), !is_revoked);
+        host.check_audit();
+    }
+}
+
 #[tokio::test]
 async fn what_silence_or_a_lease_allowed_is_asked_about_where_they_allow_it_no_longer() {
     let _alone = ALONE.lock().await;
@@ -325,11 +381,7 @@ async fn what_silence_or_a_lease_allowed_is_asked_about_where_they_allow_it_no_l
         let host = narrow(&writing(action)).await;
         let _reachable = host.host().approvals().reach().open();
         if leased {
-            let first = writes(&host);
-            let lease = Lease { until: Until::Session, arguments: Covers::Any };
-            host.answer(Answer::Approve { lease: Some(lease) }).await;
-            first.await.unwrap().unwrap();
-            std::fs::remove_file(host.workspace().join("a.txt")).unwrap();
+            lease_writes(&host).await;
         }
         let calls = host.finished().len();
         let mut questions = host.host().approvals().changes();

@@ -3,10 +3,13 @@
 //! Two messages: `message` is safe and short and goes to the caller; `internal` is full and
 //! goes to the audit record and the log only.
 
+mod limit;
+
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use self::limit::Limit;
 use crate::limits::ERROR_TEXT_BYTES_MAX;
 use crate::truncate;
 
@@ -186,7 +189,7 @@ impl CallError {
     pub fn too_late(tool: &str, timeout: Duration) -> Self {
         let ms = timeout.as_millis();
         let text = format!("`{tool}` did not end within {ms} ms and was stopped");
-        Self::new(ErrorKind::Timeout, text).with("limit", "timeout_ms")
+        Self::new(ErrorKind::Timeout, text).with_limit(Limit::Timeout)
     }
 
     /// Returns the error of what does not happen because the record of it cannot be written; `text` says what.
@@ -201,6 +204,12 @@ impl CallError {
     pub fn with_internal(mut self, text: impl Into<String>) -> Self {
         self.internal = Some(text.into());
         self
+    }
+
+    /// Adds which bound was met.
+    #[must_use]
+    pub fn with_limit(self, limit: Limit) -> Self {
+        self.with("limit", limit.name())
     }
 
     /// Adds a fact for programs.

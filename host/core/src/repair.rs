@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{CallError, ErrorKind};
+use crate::error::{CallError, ErrorKind, Limit};
 use crate::limits::{REPAIR_LOOPS_MAX, REPAIR_WINDOW_MS};
 
 /// The refused calls in a row of each agent and tool.
@@ -76,7 +76,7 @@ fn too_many(tool: &str, attempts_max: u32) -> CallError {
     );
     CallError::new(ErrorKind::Overloaded, text)
         .with("stage", "repair")
-        .with("limit", "repair_policy.max_attempts")
+        .with_limit(Limit::RepairAttempts)
 }
 
 #[cfg(test)]

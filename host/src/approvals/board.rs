@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::{
     APPROVAL_REASON_BYTES_MAX, APPROVAL_TIMEOUT_CEILING_MS, APPROVAL_TIMEOUT_MS,
     APPROVALS_PENDING_MAX, APPROVALS_PENDING_PER_PRINCIPAL_MAX,
@@ -229,6 +229,11 @@ impl Approvals {
         self.changed();
     }
 
+    /// Says whether a lease covers the call, so that nobody is asked about it.
+    pub(crate) async fn is_leased(&self, asked: &Asked) -> bool {
+        self.lease_for(asked).await.is_some()
+    }
+
     /// A store that does not answer covers nothing: a person is asked.
     async fn lease_for(&self, asked: &Asked) -> Option<Leased> {
         let found = self.0.leases.find(asked, self.0.clock.now_ms()).await;
@@ -332,11 +337,11 @@ impl Board {
             return Err(asked.denied(Some(STOPPING)));
         }
         if self.waiting.len() >= APPROVALS_PENDING_MAX {
-            return Err(full(asked, "APPROVALS_PENDING_MAX"));
+            return Err(full(asked, Limit::ApprovalsPending));
         }
         let same = |waiting: &&Waiting| waiting.pending.asked.principal == asked.principal;
         if self.waiting.values().filter(same).count() >= APPROVALS_PENDING_PER_PRINCIPAL_MAX {
-            return Err(full(asked, "APPROVALS_PENDING_PER_PRINCIPAL_MAX"));
+            return Err(full(asked, Limit::ApprovalsPendingPerPrincipal));
         }
         Ok(())
     }
@@ -406,7 +411,7 @@ fn may_lease(by: &Approver) -> bool {
     !matches!(by, Approver::Elicited { .. })
 }
 
-fn full(asked: &Asked, limit: &str) -> CallError {
+fn full(asked: &Asked, limit: Limit) -> CallError {
     let text = "too many calls wait for a person; try again later";
-    asked.refused(ErrorKind::Overloaded, text).with("limit", limit)
+    asked.refused(ErrorKind::Overloaded, text).with_limit(limit)
 }

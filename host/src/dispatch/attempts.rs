@@ -123,17 +123,11 @@ impl Dispatch {
         underway.timings.gate += underway.told.stage("gate", watch.lap());
         underway.span.waited.take().map(|waited| underway.told.stage("approval", waited));
         let mut admitted = admitted?;
-        let place = match self.placed(&terms, &mut admitted, underway).await {
-            Ok(Some(place)) => place,
-            Ok(None) => {
-                underway.attempts.unbegin();
-                terms.gate.take_back(admitted);
-                return Box::pin(self.attempt(underway)).await;
-            }
-            Err(refused) => {
-                terms.gate.take_back(admitted);
-                return Err(refused);
-            }
+        let Some(place) = self.placed(&terms, &mut admitted, underway).await? else {
+            underway.attempts.unbegin();
+            // What it holds is for the attempt that takes its place.
+            drop(admitted);
+            return Box::pin(self.attempt(underway)).await;
         };
         underway.begin(&terms, &tool, &mut admitted);
         let reply = self.run(admitted, &terms, underway).await;
@@ -165,20 +159,21 @@ impl Dispatch {
         // Other documents may have come into service while somebody was asked, or the call waited: they
         // decide as well.
         let is_same = Arc::ptr_eq(terms, &self.terms());
-        let stays = is_same && (!waited || still(terms, admitted, underway)?);
+        let stays = is_same && (!waited || still(terms, admitted, underway).await?);
         Ok(stays.then_some(place))
     }
 }
 
 /// Says whether a call that waited for its turn is admitted as it was.
-fn still(
+async fn still(
     terms: &Terms,
     admitted: &mut Admitted,
-    underway: &Underway<'_>,
+    underway: &mut Underway<'_>,
 ) -> Result<bool, CallError> {
     let tool = Arc::clone(admitted.resolved().tool());
-    let request = request(underway.call, &underway.attempts);
-    terms.gate.still_admits(admitted, request).map_err(|error| refused_tool(error, &tool))
+    let Underway { call, span, attempts, .. } = underway;
+    let stays = terms.gate.still_admits(admitted, request(call, attempts), span.call()).await;
+    stays.map_err(|error| refused_tool(error, &tool))
 }
 
 /// Finds the tool that a call means, and notes which it is.

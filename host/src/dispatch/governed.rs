@@ -28,8 +28,9 @@ pub(super) struct Ran {
 }
 
 impl Underway<'_> {
-    /// Takes note of an attempt that was admitted. The clock of the first one starts.
+    /// Takes note of an attempt that was admitted and has its place: it begins. The clock of the first one starts.
     pub(super) fn begin(&mut self, terms: &Terms, tool: &Arc<Tool>, admitted: &mut Admitted) {
+        admitted.begin();
         self.attempts.start_clock(admitted.timeout());
         let had_its_time = admitted.timeout() >= tool.timeout();
         self.ran = Some(Ran {

@@ -248,6 +248,13 @@ impl Dispatch {
         };
         timings.guest += usage.guest;
         timings.instantiate += told.stage("run", watch.lap()).saturating_sub(usage.guest);
+        underway.broke_off = usage.broke_off;
+        self.note_usage(usage, &mut underway.span);
+        outcome
+    }
+
+    /// Notes what a run used, what it touched, and what it was refused.
+    fn note_usage(&self, usage: Usage, span: &mut CallSpan) {
         span.note("fuel", usage.fuel);
         let lacks = usage.violations.iter().filter_map(|one| one.lacks.as_ref());
         let lacks = lacks.map(|lack| json!(lack)).collect::<Vec<_>>();
@@ -261,8 +268,6 @@ impl Dispatch {
         if let Some(recorded) = usage.recording {
             span.note("recording", self.kept(recorded));
         }
-        underway.broke_off = usage.broke_off;
-        outcome
     }
 
     /// Returns the recordings of calls.

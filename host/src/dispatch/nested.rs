@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use clawhost_core::catalog::{Origin, Tool};
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::reply::ToolReply;
 use clawhost_core::retry::RetryPlan;
 use futures_util::future::BoxFuture;
@@ -68,7 +68,7 @@ impl Dispatch {
                 // Where the tool had its own time, that would have ended first.
                 underway.ran.iter_mut().for_each(|ran| ran.had_its_time = false);
                 let text = "the time of the call that made this one is over";
-                Err(CallError::new(ErrorKind::Timeout, text).with("limit", "timeout_ms"))
+                Err(CallError::new(ErrorKind::Timeout, text).with_limit(Limit::Timeout))
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::CALLS_PER_AGENT_PERMILLE;
 use clawhost_core::manifest::LimitSettings;
 use parking_lot::Mutex;
@@ -77,8 +77,11 @@ impl Places {
     async fn wait(&self, share: Arc<Share>) -> Result<Place<'_>, CallError> {
         let own = Queued::enter(&share.waiting, share_of(self.waiting_max))?;
         let _all = Queued::enter(&self.waiting, self.waiting_max)?;
-        let closed =
-            |_: AcquireError| CallError::new(ErrorKind::Overloaded, "the host is shutting down");
+        let closed = |_: AcquireError| {
+            CallError::new(ErrorKind::Overloaded, "the host is shutting down")
+                .with("stage", "queue")
+                .with_limit(Limit::Shutdown)
+        };
         // In this order: whoever waits for a part of the own share keeps nobody else waiting.
         let part = Arc::clone(&share.running).acquire_owned().await.map_err(closed)?;
         let permit = self.running.acquire().await.map_err(closed)?;
@@ -126,7 +129,7 @@ impl<'a> Queued<'a> {
                 ErrorKind::Overloaded,
                 "too many calls are waiting; try again later",
             );
-            return Err(error.with("stage", "queue").with("limit", "calls_waiting_max"));
+            return Err(error.with("stage", "queue").with_limit(Limit::CallsWaiting));
         }
         Ok(queued)
     }

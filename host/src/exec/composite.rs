@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clawhost_core::composite::{self, Composite, Step, Unmade};
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::json;
 use clawhost_core::limits::COMPOSITE_VALUES_BYTES_MAX;
 use clawhost_core::reply::{Content, ToolReply};
@@ -64,7 +64,7 @@ pub(super) async fn run(
         if bytes > COMPOSITE_VALUES_BYTES_MAX {
             let text = format!("its steps answer more than {COMPOSITE_VALUES_BYTES_MAX} bytes");
             let error = CallError::new(ErrorKind::Sandbox, text).with("stage", "run");
-            return Err(error.with("limit", "COMPOSITE_VALUES_BYTES_MAX"));
+            return Err(error.with_limit(Limit::CompositeValuesBytes));
         }
     }
     let room = admitted.resolved().grants().limits.output_bytes;
@@ -101,7 +101,7 @@ async fn call(
             Unmade::Missing(_) => Ok(ToolReply::error("missing-value", text)),
             Unmade::TooLarge => Err(CallError::new(ErrorKind::InvalidArguments, text)
                 .with("stage", "schema")
-                .with("limit", "TOOL_OUTPUT_BYTES_MAX")
+                .with_limit(Limit::ToolOutputBytes)
                 .with("step", index + 1)),
         })
     })?;
@@ -127,11 +127,26 @@ fn failed(reply: ToolReply, named: &str) -> ToolReply {
 /// Returns the error of a step's call as that of the composite.
 fn of_step(error: CallError, named: &str, index: usize) -> CallError {
     let message = format!("{named}: {}", error.message);
-    // Of the composite's own name nothing is unknown.
+    // Of the composite's own name nothing is unknown: it may not have the step, and will not later.
     let kind = match error.kind {
-        ErrorKind::UnknownTool => ErrorKind::Overloaded,
+        ErrorKind::UnknownTool => ErrorKind::Policy,
         kind => kind,
     };
     let inner = CallError::new(kind, message);
     CallError { internal: error.internal, data: error.data, ..inner }.with("step", index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_is_unknown_here_is_refused_and_not_too_much() {
+        let unknown = CallError::new(ErrorKind::UnknownTool, "no").with("stage", "session");
+        let error = of_step(unknown, "step 2, `b`", 1);
+        assert_eq!((error.kind, error.kind.code()), (ErrorKind::Policy, -32011));
+        assert_eq!(error.message, "step 2, `b`: no");
+        assert_eq!(error.data["stage"], "session");
+        assert_eq!(error.data["step"], 2);
+    }
 }

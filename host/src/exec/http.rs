@@ -116,7 +116,8 @@ impl Trip<'_> {
     async fn token(&self) -> Result<Option<(HeaderName, HeaderValue)>, CallError> {
         let principal = self.admitted.principal();
         let Some(credential) = self.granted.credential(principal) else {
-            return Err(CallError::new(ErrorKind::Policy, "the tool is not this agent's"));
+            let error = CallError::new(ErrorKind::Policy, "the tool is not this agent's");
+            return Err(error.with("stage", "agent"));
         };
         let (name, before, secret) = match credential {
             Credential::None => return Ok(None),

@@ -27,7 +27,8 @@ pub(super) async fn run(
     let Bridged { definition, kind, .. } = bridged;
     let managed = admitted.resolved().tool().managed.as_ref();
     let credential = managed.and_then(|of| of.credential(admitted.principal()));
-    let nobodys = || CallError::new(ErrorKind::Policy, "the tool is not this agent's");
+    let nobodys =
+        || CallError::new(ErrorKind::Policy, "the tool is not this agent's").with("stage", "agent");
     let server = bridged.server(credential).ok_or_else(nobodys)?;
     let reply = match kind {
         None => server.call(&definition.name, Some(definition), arguments, timeout, caller).await,

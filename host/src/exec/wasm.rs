@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clawhost_core::digest;
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::GUEST_STARTUP_MS;
 use clawhost_core::reply::ToolReply;
@@ -128,7 +128,8 @@ fn missing(error: &LoadError) -> CallError {
         LoadError::Passing(_) => ErrorKind::Overloaded,
     };
     let why = "the component's code is not there";
-    CallError::new(kind, format!("{why}: {error}")).with("stage", "code")
+    let error = CallError::new(kind, format!("{why}: {error}")).with("stage", "code");
+    if kind == ErrorKind::Overloaded { error.with_limit(Limit::Code) } else { error }
 }
 
 /// Returns what the guest of a call can reach.
@@ -267,7 +268,7 @@ fn conclude(
     };
     if let Some(quota) = store.data().exceeded_quota() {
         let error = sandbox(admitted, &format!("the sandbox's limit {quota} was reached"));
-        return Err(error.with("limit", quota).with_internal(text_of(&failed)));
+        return Err(error.with_limit(quota).with_internal(text_of(&failed)));
     }
     // The guest may hide a refusal behind any error of its own: a failed tool that was refused
     // something was refused.
@@ -294,7 +295,7 @@ pub(super) fn within_output(
     if bytes as u64 > max {
         let reason = format!("the result is {bytes} bytes; the profile allows {max}");
         return Err(sandbox(admitted, &reason)
-            .with("limit", Exceeded::Output.name())
+            .with_limit(Exceeded::Output.limit())
             .with("actual_bytes", bytes));
     }
     Ok(reply)
@@ -317,7 +318,7 @@ fn fault(
     if error.downcast_ref::<wasmtime::PoolConcurrencyLimitError>().is_some() {
         let error =
             CallError::new(ErrorKind::Overloaded, "no room for another instance; try again");
-        return Err(error.with("stage", "pool").with("limit", "calls_running_max"));
+        return Err(error.with("stage", "pool").with_limit(Limit::CallsRunning));
     }
     let why = store.data().log.explanation();
     let (kind, text) = match error.downcast_ref::<wasmtime_wasi::I32Exit>() {
@@ -369,9 +370,9 @@ fn over_limit(exceeded: Exceeded, cause: &wasmtime::Error, admitted: &Admitted) 
             ErrorKind::Timeout,
             format!("`{tool}` did not start within {GUEST_STARTUP_MS} ms and was stopped"),
         ),
-        _ => sandbox(admitted, &format!("`{tool}` exceeded {} and was stopped", exceeded.name())),
+        _ => sandbox(admitted, &format!("`{tool}` exceeded {} and was stopped", exceeded.limit())),
     };
-    error.with("limit", exceeded.name()).with_internal(format!("{cause:#}"))
+    error.with_limit(exceeded.limit()).with_internal(format!("{cause:#}"))
 }
 
 fn refused(admitted: &Admitted, violation: &str) -> CallError {
@@ -400,7 +401,8 @@ mod tests {
     #[test]
     fn code_that_is_not_there_yet_is_asked_for_again() {
         let passing = LoadError::Passing("it is being compiled; try again".to_owned());
-        assert_eq!(missing(&passing).kind, ErrorKind::Overloaded);
+        let refused = missing(&passing);
+        assert_eq!((refused.kind, &refused.data["limit"]), (ErrorKind::Overloaded, &"code".into()));
         assert_eq!(missing(&LoadError::Unusable("no".to_owned())).kind, ErrorKind::Internal);
     }
 

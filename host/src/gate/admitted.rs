@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clawhost_core::policy::RuleRef;
 
+use super::rates::RateHold;
 use super::{Allowed, Nest};
 use crate::quarantine::Trial;
 use crate::registry::Resolved;
@@ -19,10 +20,10 @@ use crate::registry::Resolved;
 /// fn forge(resolved: Resolved, rule: RuleRef) -> Admitted {
 ///     let (arguments, timeout) = (String::new(), std::time::Duration::MAX);
 ///     let principal = String::new();
-///     let (approved, trial, counted_ms, nest) = (None, None, None, None);
+///     let (approved, trial, hold, nest) = (None, None, None, None);
 ///     let detailed = false;
 ///     Admitted {
-///         resolved, principal, arguments, timeout, rule, approved, detailed, trial, counted_ms, nest,
+///         resolved, principal, arguments, timeout, rule, approved, detailed, trial, hold, nest,
 ///     }
 /// }
 /// ```
@@ -46,8 +47,8 @@ pub struct Admitted {
     pub(super) approved: Option<Allowed>,
     pub(super) detailed: bool,
     pub(super) trial: Option<Trial>,
-    /// When it was counted among the calls of its minute.
-    pub(super) counted_ms: Option<u64>,
+    /// Its place among the calls of its minute, where they are counted, until it begins.
+    pub(super) hold: Option<RateHold>,
     pub(super) nest: Option<Nest>,
 }
 
@@ -75,6 +76,11 @@ impl Admitted {
     /// Takes time away: the call ends after `share`, if that is less.
     pub fn shorten(&mut self, share: Duration) {
         self.timeout = self.timeout.min(share);
+    }
+
+    /// Counts it among the calls of its minute: it begins now.
+    pub(crate) fn begin(&mut self) {
+        self.hold.take().into_iter().for_each(RateHold::spend);
     }
 
     /// Lets the tool make calls of its own with `nest`.

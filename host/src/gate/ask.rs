@@ -6,12 +6,13 @@ use clawhost_core::catalog::Tool;
 use clawhost_core::digest;
 use clawhost_core::error::CallError;
 use clawhost_core::policy::ApprovalTerms;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::decide::Ask;
 use super::{Gate, Request};
 use crate::approvals::{Approved, Asked, How};
 use crate::audit::CallSpan;
+use crate::quarantine::Trial;
 
 /// What was allowed for a call, which later attempts of it bring along.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,34 +41,52 @@ impl Gate {
     pub(super) async fn ask(
         &self,
         tool: &Tool,
-        arguments: &Value,
         ask: &Ask,
         request: Request<'_>,
+        trial: &mut Option<Trial>,
         span: &mut CallSpan,
     ) -> Result<Allowed, CallError> {
-        self.rates_left(request.principal, request.context)?;
-        let digest = digest::of_json(&json!({"tool": tool.digest, "arguments": arguments}));
+        let asked = self.question(tool, ask, request, span.call());
+        let digest = asked.digest.clone();
         let earlier = request.approved.filter(|earlier| earlier.holds(&digest, ask.terms));
-        let how = if let Some(earlier) = earlier {
-            earlier.how
-        } else {
-            let asked = Asked {
-                call: span.call().to_owned(),
-                request_id: request.context.request_id.clone(),
-                principal: request.principal.to_owned(),
-                tool: tool.ckp_name.clone(),
-                tool_digest: tool.digest.clone(),
-                digest: digest.clone(),
-                arguments: self.sides.secrets.redactor().json(arguments.clone()),
-                rule: ask.rule.clone(),
-                reason: ask.reason.clone(),
-                terms: ask.terms,
-            };
-            self.put(asked, request, span).await?
+        let how = match earlier {
+            Some(earlier) => earlier.how,
+            None => self.put(asked, request, span).await?,
         };
-        // Minutes may have passed: what was spent meanwhile counts.
-        self.decide(tool, Some(arguments), request.context)?;
+        // Minutes may have passed.
+        self.decide_again(tool, request, trial)?;
         Ok(Allowed { digest, how })
+    }
+
+    /// Says whether what an earlier attempt was allowed by would allow the call still, without asking anybody.
+    pub(super) async fn still_allowed(
+        &self,
+        tool: &Tool,
+        ask: &Ask,
+        request: Request<'_>,
+        call: &str,
+    ) -> bool {
+        let Some(earlier) = request.approved else { return false };
+        let asked = self.question(tool, ask, request, call);
+        earlier.holds(&asked.digest, ask.terms)
+            || (earlier.how == How::Lease && self.sides.approvals.is_leased(&asked).await)
+    }
+
+    /// Returns what a person is asked about `call`.
+    fn question(&self, tool: &Tool, ask: &Ask, request: Request<'_>, call: &str) -> Asked {
+        let Request { arguments, principal, context, .. } = request;
+        Asked {
+            call: call.to_owned(),
+            request_id: context.request_id.clone(),
+            principal: principal.to_owned(),
+            tool: tool.ckp_name.clone(),
+            tool_digest: tool.digest.clone(),
+            digest: digest::of_json(&json!({"tool": tool.digest, "arguments": arguments})),
+            arguments: self.sides.secrets.redactor().json(arguments.clone()),
+            rule: ask.rule.clone(),
+            reason: ask.reason.clone(),
+            terms: ask.terms,
+        }
     }
 
     /// Puts a question, and notes how it was answered, by whom, and how long that took.

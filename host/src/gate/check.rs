@@ -5,7 +5,7 @@ use std::time::Duration;
 use clawhost_core::catalog::{Origin, Tool};
 use clawhost_core::contract;
 use clawhost_core::descriptor::Granted;
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::manifest::Manifest;
 use clawhost_core::policy::check_addresses;
 use clawhost_core::schema::Schema;
@@ -21,7 +21,7 @@ pub(super) fn size(bytes: usize, bytes_max: usize) -> Result<(), CallError> {
     let reason = format!("the arguments are {bytes} bytes; at most {bytes_max} are taken");
     Err(CallError::new(ErrorKind::InvalidArguments, reason)
         .with("stage", "schema")
-        .with("limit", "arguments_bytes_max"))
+        .with_limit(Limit::ArgumentsBytes))
 }
 
 /// Says whether the caller's session has the tool.
@@ -84,7 +84,7 @@ pub(super) fn time(tool: &Tool, timeout: Duration) -> Result<(), CallError> {
     let text = format!("`{}` gets no time: its `timeout_ms` is 0", tool.definition.name);
     Err(CallError::new(ErrorKind::Timeout, text)
         .with("stage", "sandbox")
-        .with("limit", "timeout_ms"))
+        .with_limit(Limit::Timeout))
 }
 
 /// Holds the addresses in arguments against the network policy of the tool's definition, before

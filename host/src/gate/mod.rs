@@ -2,7 +2,8 @@
 //!
 //! Checks run in a fixed order, cheap and pure first, a person last: quarantine, schema, screens,
 //! autonomy and policy, sandbox, network policy, preconditions, rates, approval; then what may have
-//! changed while the person thought is looked at again. Nothing here performs the call: executors
+//! changed while the person thought is looked at again. Preconditions come after policy, so that whoever
+//! may not call a tool learns nothing of what it wants. Nothing here performs the call: executors
 //! live in `exec` and cannot run without an `Admitted`.
 //!
 //! Invariant: no code outside this module constructs `Admitted`.
@@ -13,6 +14,7 @@ mod check;
 mod context;
 mod decide;
 mod nest;
+mod rates;
 mod session;
 
 use std::borrow::Cow;
@@ -39,6 +41,7 @@ pub use self::context::{CallContext, Request};
 pub use self::decide::Ask;
 use self::decide::Decision;
 pub use self::nest::{Child, Nest, Nesting, Reenter};
+use self::rates::RateHold;
 pub use self::session::SessionTerms;
 use crate::approvals::Approvals;
 use crate::audit::CallSpan;
@@ -222,59 +225,71 @@ impl Gate {
         let prepared = self.prepare(resolved, Some(request.arguments), context, see);
         let prepared = prepared.map_err(|error| self.veiled(error, &tool, request))?;
         let Prepared { checked, decision, resolved, timeout } = prepared;
-        let Checked { arguments, text } = checked.unwrap_or_else(|| Checked::of(request.arguments));
-        span.note("policy", decision.rule.policy.as_str());
-        span.note("rule_id", decision.rule.id.as_str());
-        if decision.detailed || self.logs(context, |terms| terms.log_inputs) {
-            span.note_inputs(&self.shown(arguments, context));
-        }
+        self.note(&decision, request, span);
+        // Before a person is asked: whoever is asked about a call is asked about one that can begin.
+        let hold = self.hold_rate(principal, context)?;
         let approved = match &decision.ask {
             // On the heap: few calls ask, and all would carry the room for it.
-            Some(ask) => Some(Box::pin(self.ask(&tool, arguments, ask, request, span)).await?),
+            Some(ask) => Some(Box::pin(self.ask(&tool, ask, request, &mut trial, span)).await?),
             None => None,
         };
-        if approved.is_some() && trial.is_none() {
-            // It may have begun to rest while the person thought.
-            trial = self.enter(&tool, request)?;
-        }
-        let counted_ms = self.take_rate(principal, context)?;
         Ok(Admitted {
             resolved,
             principal: principal.to_owned(),
-            arguments: text,
+            arguments: checked.unwrap_or_else(|| Checked::of(request.arguments)).text,
             timeout: request.timeout.map_or(timeout, |asked| asked.min(timeout)),
             detailed: decision.detailed || self.logs(context, |terms| terms.log_outputs),
             rule: decision.rule,
             approved,
             trial,
-            counted_ms,
+            hold,
             nest: None,
         })
     }
 
-    /// Takes back an admitted call that came to nothing before it ran: it is no call of its minute, and a trial
-    /// is the next one's.
-    pub fn take_back(&self, admitted: Admitted) {
-        let Admitted { principal, counted_ms, .. } = admitted;
-        counted_ms.into_iter().for_each(|at_ms| self.rates.lock().give_back(&principal, at_ms));
+    /// Notes which rule decided, and the arguments where they are wanted.
+    fn note(&self, decision: &Decision, request: Request<'_>, span: &mut CallSpan) {
+        span.note("policy", decision.rule.policy.as_str());
+        span.note("rule_id", decision.rule.id.as_str());
+        if decision.detailed || self.logs(request.context, |terms| terms.log_inputs) {
+            span.note_inputs(&self.shown(request.arguments, request.context));
+        }
     }
 
-    /// Looks again at an admitted call that waited for its turn: the tool may have begun to rest, and what was
-    /// spent meanwhile counts. Says whether it is admitted as it was; a person may have to be asked now.
+    /// Looks again at an admitted call that waited for its turn: the tool may have begun to rest, what was
+    /// spent meanwhile counts, and so does a lease that has ended. Says whether it is admitted as it was; a
+    /// person may have to be asked now. `call` is what the record calls it.
     ///
     /// # Errors
     /// As [`Gate::admit`].
-    pub fn still_admits(
+    pub async fn still_admits(
         &self,
         admitted: &mut Admitted,
         request: Request<'_>,
+        call: &str,
     ) -> Result<bool, CallError> {
         let tool = Arc::clone(admitted.resolved.tool());
-        let decision = self.decide(&tool, Some(request.arguments), request.context)?;
-        if admitted.trial.is_none() {
-            admitted.trial = self.enter(&tool, request)?;
+        let decision = self.decide_again(&tool, request, &mut admitted.trial)?;
+        match &decision.ask {
+            // On the heap, as asking is.
+            Some(ask) => Ok(Box::pin(self.still_allowed(&tool, ask, request, call)).await),
+            None => Ok(true),
         }
-        Ok(decision.ask.is_none() || request.approved.is_some())
+    }
+
+    /// Decides about a call that waited since that was done: what was spent meanwhile counts, and its tool may
+    /// have begun to rest.
+    fn decide_again(
+        &self,
+        tool: &Tool,
+        request: Request<'_>,
+        trial: &mut Option<Trial>,
+    ) -> Result<Decision, CallError> {
+        let decision = self.decide(tool, Some(request.arguments), request.context)?;
+        if trial.is_none() {
+            *trial = self.enter(tool, request)?;
+        }
+        Ok(decision)
     }
 
     /// Refuses what the caller cannot call at all, or what rests.
@@ -513,27 +528,14 @@ impl Gate {
         self.lists(context).any(|policies| wants(policies.audit()))
     }
 
-    /// Refuses where no call would be admitted now: a person is not asked in vain.
-    fn rates_left(&self, principal: &str, context: &CallContext) -> Result<(), CallError> {
-        self.with_rates(context, |rates, limit, now| rates.left(principal, limit, now)).map(|_| ())
-    }
-
-    /// Counts a call, and returns when, in milliseconds since 1970; nothing where none are counted.
-    fn take_rate(&self, principal: &str, context: &CallContext) -> Result<Option<u64>, CallError> {
-        self.with_rates(context, |rates, limit, now| rates.take(principal, limit, now))
-    }
-
-    fn with_rates(
+    /// Takes a place among the calls of this minute; nothing where none are counted.
+    fn hold_rate(
         &self,
+        principal: &str,
         context: &CallContext,
-        take: impl FnOnce(&mut CallRates, u64, u64) -> Result<(), CallError>,
-    ) -> Result<Option<u64>, CallError> {
+    ) -> Result<Option<RateHold>, CallError> {
         let limits = self.lists(context).filter_map(|list| list.rates().tool_calls_per_minute);
-        let Some(limit) = limits.min() else {
-            return Ok(None);
-        };
-        let now_ms = u64::try_from(clock::now_ms()).unwrap_or(0);
-        take(&mut self.rates.lock(), limit, now_ms)?;
-        Ok(Some(now_ms))
+        let least = limits.min();
+        least.map(|limit| RateHold::take(&self.rates, principal, limit)).transpose()
     }
 }

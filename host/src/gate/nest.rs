@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use clawhost_core::catalog::Tool;
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::{NESTED_CALLS_MAX, NESTING_DEPTH_MAX, TOOL_CALLS_REFUSED_MAX};
 use clawhost_core::reply::ToolReply;
 use futures_util::future::BoxFuture;
@@ -64,11 +64,11 @@ impl Nesting {
     pub fn check(&self, tool: &str) -> Result<(), CallError> {
         if self.path.iter().any(|of| of == tool) {
             let text = format!("`{tool}` is called within itself: {}", self.path.join(" > "));
-            return Err(refused(text, "cycle"));
+            return Err(refused(text, Limit::Cycle));
         }
         if self.path.len() > NESTING_DEPTH_MAX {
             let text = format!("calls are nested deeper than {NESTING_DEPTH_MAX}");
-            return Err(refused(text, "NESTING_DEPTH_MAX"));
+            return Err(refused(text, Limit::NestingDepth));
         }
         Ok(())
     }
@@ -76,7 +76,7 @@ impl Nesting {
     fn take(&self) -> Result<(), CallError> {
         let text = || format!("one call makes no more than {NESTED_CALLS_MAX} others");
         let is_taken = take_one(&self.left.0);
-        is_taken.then_some(()).ok_or_else(|| refused(text(), "NESTED_CALLS_MAX"))
+        is_taken.then_some(()).ok_or_else(|| refused(text(), Limit::NestedCalls))
     }
 }
 
@@ -85,8 +85,8 @@ fn take_one(left: &AtomicUsize) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
 }
 
-fn refused(text: String, limit: &str) -> CallError {
-    CallError::new(ErrorKind::Overloaded, text).with("stage", "nesting").with("limit", limit)
+fn refused(text: String, limit: Limit) -> CallError {
+    CallError::new(ErrorKind::Overloaded, text).with("stage", "nesting").with_limit(limit)
 }
 
 /// A call that a tool makes.
@@ -161,7 +161,7 @@ impl Nest {
         refused: Option<CallError>,
     ) -> Result<ToolReply, CallError> {
         let Some(path) = self.path.upgrade() else {
-            return Err(self::refused("the host is shutting down".to_owned(), "shutdown"));
+            return Err(self::refused("the host is shutting down".to_owned(), Limit::Shutdown));
         };
         if let Some(why) = refused.as_ref().filter(|_| !take_one(&nesting.left.1)) {
             return Err(why.clone());
@@ -241,7 +241,7 @@ mod tests {
             let nesting = Nesting::within(Some(&root), "b", &format!("1{id}"), end);
             let guest = Nest::new(Arc::downgrade(&path), "me", &CallContext::default(), nesting);
             for _ in 0..TOOL_CALLS_REFUSED_MAX {
-                let why = refused("no".to_owned(), "tool_calls_max");
+                let why = refused("no".to_owned(), Limit::ToolCalls);
                 let told = CallTools::refuse(&guest, "c", Value::Null, why).await.unwrap_err();
                 assert_eq!(told.data["limit"], "tool_calls_max");
             }

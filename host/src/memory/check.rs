@@ -1,6 +1,6 @@
 //! Requests as they arrive, checked: entries into rows, queries against their bounds.
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::{
     MEMORY_CONTENT_BYTES_MAX, MEMORY_ENTRIES_PER_CALL, MEMORY_ENTRY_COST_BYTES,
     MEMORY_KEY_BYTES_MAX, MEMORY_METADATA_BYTES_MAX, MEMORY_QUERY_BYTES_MAX, MEMORY_TOP_K_MAX,
@@ -28,7 +28,7 @@ pub(super) struct Row {
 pub(super) fn entries(new: Vec<NewEntry>) -> Result<Vec<Row>, CallError> {
     if new.is_empty() || new.len() > MEMORY_ENTRIES_PER_CALL {
         let reason = format!("`entries` has {}: 1 to {MEMORY_ENTRIES_PER_CALL}", new.len());
-        return Err(invalid(reason).with("limit", "MEMORY_ENTRIES_PER_CALL"));
+        return Err(invalid(reason).with_limit(Limit::MemoryEntries));
     }
     new.into_iter().map(row).collect()
 }
@@ -38,20 +38,20 @@ fn row(new: NewEntry) -> Result<Row, CallError> {
     let metadata = new.metadata.map(|metadata| metadata.to_string());
     let [key_len, metadata_len] =
         [&new.key, &metadata].map(|text| text.as_ref().map_or(0, String::len));
-    within("content", content.len(), "MEMORY_CONTENT_BYTES_MAX", MEMORY_CONTENT_BYTES_MAX)?;
-    within("metadata", metadata_len, "MEMORY_METADATA_BYTES_MAX", MEMORY_METADATA_BYTES_MAX)?;
-    within("key", key_len, "MEMORY_KEY_BYTES_MAX", MEMORY_KEY_BYTES_MAX)?;
+    within("content", content.len(), Limit::MemoryContentBytes, MEMORY_CONTENT_BYTES_MAX)?;
+    within("metadata", metadata_len, Limit::MemoryMetadataBytes, MEMORY_METADATA_BYTES_MAX)?;
+    within("key", key_len, Limit::MemoryKeyBytes, MEMORY_KEY_BYTES_MAX)?;
     let words = words::of_entry(new.key.as_deref(), &new.content);
     let bytes = (content.len() + metadata_len + key_len) as u64 + MEMORY_ENTRY_COST_BYTES;
     Ok(Row { id: random::uuid()?, key: new.key, content, metadata, words, bytes })
 }
 
-fn within(what: &str, len: usize, limit: &str, most: usize) -> Result<(), CallError> {
+fn within(what: &str, len: usize, limit: Limit, most: usize) -> Result<(), CallError> {
     if len <= most {
         return Ok(());
     }
     let reason = format!("the `{what}` of an entry has {len} bytes, more than {most}");
-    Err(invalid(reason).with("limit", limit))
+    Err(invalid(reason).with_limit(limit))
 }
 
 /// Checks a query, and returns how many entries its answer has at most.
@@ -59,7 +59,7 @@ pub(super) fn query(query: &Query, plan: &StorePlan) -> Result<u32, CallError> {
     match &query.kind {
         QueryKind::Semantic { text } if text.len() > MEMORY_QUERY_BYTES_MAX => {
             let reason = format!("`text` has more than {MEMORY_QUERY_BYTES_MAX} bytes");
-            return Err(invalid(reason).with("limit", "MEMORY_QUERY_BYTES_MAX"));
+            return Err(invalid(reason).with_limit(Limit::MemoryQueryBytes));
         }
         QueryKind::TimeRange { from_ms, to_ms } if from_ms > to_ms => {
             return Err(invalid("`time_range.from` is after `time_range.to`"));

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::{
     KEY_BYTES_MAX, KEY_VALUE_BYTES_MAX, KEYS_BYTES_MAX, KEYS_LISTED_MAX, KEYS_PER_AGENT_MAX,
     MEMORY_QUERY_MS,
@@ -96,7 +96,7 @@ impl OwnKeys {
         if value.len() > KEY_VALUE_BYTES_MAX {
             let text =
                 format!("the value has {} bytes; the most is {KEY_VALUE_BYTES_MAX}", value.len());
-            return Err(full(text, "KEY_VALUE_BYTES_MAX"));
+            return Err(full(text, Limit::KeyValueBytes));
         }
         let (value, now_ms) = (value.to_owned(), clock::now_ms());
         self.database.run(move |db| put(db, &owner, &key, &value, now_ms)).await.map_err(backend)?
@@ -160,12 +160,12 @@ fn put(
     if u64::try_from(entries).unwrap_or_default() > KEYS_PER_AGENT_MAX {
         let text =
             format!("there are {KEYS_PER_AGENT_MAX} entries, the most there may be: delete some");
-        return Ok(Err(full(text, "KEYS_PER_AGENT_MAX")));
+        return Ok(Err(full(text, Limit::KeysPerAgent)));
     }
     if u64::try_from(bytes).unwrap_or_default() > KEYS_BYTES_MAX {
         let text =
             format!("all keys and values would have more than {KEYS_BYTES_MAX} bytes: delete some");
-        return Ok(Err(full(text, "KEYS_BYTES_MAX")));
+        return Ok(Err(full(text, Limit::KeysBytes)));
     }
     change.commit()?;
     Ok(Ok(()))
@@ -210,8 +210,8 @@ fn checked(key: &str) -> Result<String, CallError> {
     Err(CallError::new(ErrorKind::InvalidArguments, text))
 }
 
-fn full(text: String, limit: &str) -> CallError {
-    CallError::new(ErrorKind::MemoryQuery, text).with("limit", limit)
+fn full(text: String, limit: Limit) -> CallError {
+    CallError::new(ErrorKind::MemoryQuery, text).with_limit(limit)
 }
 
 #[cfg(test)]

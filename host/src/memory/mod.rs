@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use clawhost_core::digest;
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::MEMORY_QUERY_MS;
 use clawhost_core::manifest::{MemoryPlan, StorePlan};
 use clawhost_core::screen::{Finding, Screens, Tokens};
@@ -360,7 +360,7 @@ fn unfound(error: DatabaseError) -> CallError {
         DatabaseError::TooLong => {
             let text =
                 format!("the query took more than {MEMORY_QUERY_MS} ms: ask for fewer words");
-            CallError::new(ErrorKind::MemoryQuery, text).with("limit", "MEMORY_QUERY_MS")
+            CallError::new(ErrorKind::MemoryQuery, text).with_limit(Limit::MemoryQuery)
         }
         error => backend(error),
     }
@@ -410,7 +410,7 @@ fn too_large(plan: &StorePlan) -> CallError {
         plan.name,
         plan.max_bytes >> 20
     );
-    CallError::new(ErrorKind::MemoryQuery, reason).with("limit", "max_size_mb")
+    CallError::new(ErrorKind::MemoryQuery, reason).with_limit(Limit::MemorySize)
 }
 
 fn with_ids(mut facts: Facts, ids: &[String]) -> Facts {

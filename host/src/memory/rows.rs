@@ -3,7 +3,7 @@
 //! Each part has an index of words of its own: a shared one would let the words of one part
 //! change the scores of another, which is a way to read it.
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::{MEMORY_ANSWER_BYTES_MAX, MEMORY_TOP_K_MAX};
 use clawhost_core::manifest::StorePlan;
 use rusqlite::types::Value as SqlValue;
@@ -267,5 +267,5 @@ fn too_long() -> CallError {
     let reason = format!(
         "the answer would have more than {MEMORY_ANSWER_BYTES_MAX} bytes: ask for fewer entries with `top_k`"
     );
-    CallError::new(ErrorKind::MemoryQuery, reason).with("limit", "MEMORY_ANSWER_BYTES_MAX")
+    CallError::new(ErrorKind::MemoryQuery, reason).with_limit(Limit::MemoryAnswerBytes)
 }

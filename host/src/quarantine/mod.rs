@@ -13,7 +13,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::{APPROVAL_REASON_BYTES_MAX, QUARANTINE_PROCEDURE_BYTES_MAX};
 use clawhost_core::quarantine::{self as core, Anomaly, ImmuneSettings};
 use clawhost_core::{truncate, visible};
@@ -331,7 +331,7 @@ fn refusal(hold: &Hold) -> CallError {
     );
     CallError::new(ErrorKind::Quarantined, text)
         .with("stage", "quarantine")
-        .with("limit", "quarantine_threshold")
+        .with_limit(Limit::QuarantineThreshold)
         .with("tool", tool.as_str())
         .with("until", until)
         .with_internal(format!("the failure {signature}"))

@@ -16,7 +16,7 @@ mod table;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::REPLAY_ID_BYTES_MAX;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
@@ -226,7 +226,7 @@ fn nothing_was_done(answer: &Answer) -> bool {
 /// Returns what a request is answered with whose session ended before it did.
 pub(crate) fn stopped() -> CallError {
     let text = "the session was stopped before this came to its end";
-    CallError::new(ErrorKind::Timeout, text).with("limit", "shutdown_timeout_ms")
+    CallError::new(ErrorKind::Timeout, text).with_limit(Limit::ShutdownTimeout)
 }
 
 fn other_parameters() -> CallError {
@@ -234,11 +234,11 @@ fn other_parameters() -> CallError {
     CallError::new(ErrorKind::InvalidArguments, reason).with("stage", "replay")
 }
 
-fn full(limit: &'static str, value: u64) -> CallError {
+fn full(limit: Limit, value: u64) -> CallError {
     let reason = "too many requests are kept to be answered again; try later";
     CallError::new(ErrorKind::Overloaded, reason)
         .with("stage", "replay")
-        .with("limit", limit)
+        .with_limit(limit)
         .with("value", value)
 }
 

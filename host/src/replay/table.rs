@@ -1,7 +1,7 @@
 //! The rows of the replay window. A row without an answer is a request that runs, or whose host
 //! died while it ran.
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::{
     REPLAY_ANSWER_BYTES_MAX, REPLAY_BYTES_MAX, REPLAY_KEPT_MS, REPLAY_ROWS_MAX,
     REPLAY_UNKNOWN_KEPT_MS, REPLAY_WINDOW_MS,
@@ -21,7 +21,7 @@ pub(super) enum Known {
     /// What it came to.
     Answered(String),
     /// There is no room for it.
-    Full { limit: &'static str, value: u64 },
+    Full { limit: Limit, value: u64 },
     /// Nothing so far; from now on it is known as running.
     New,
     /// Its id, with other parameters.
@@ -100,7 +100,7 @@ fn make_room(
     change: &Transaction<'_>,
     principal: &str,
     now_ms: i64,
-) -> rusqlite::Result<Option<(&'static str, u64)>> {
+) -> rusqlite::Result<Option<(Limit, u64)>> {
     if bound_reached(change, principal)?.is_none() {
         return Ok(None);
     }
@@ -112,7 +112,7 @@ fn make_room(
 fn bound_reached(
     change: &Transaction<'_>,
     principal: &str,
-) -> rusqlite::Result<Option<(&'static str, u64)>> {
+) -> rusqlite::Result<Option<(Limit, u64)>> {
     let sql = "SELECT count, bytes FROM replay_totals WHERE principal = ?1";
     let totals = change
         .prepare(sql)?
@@ -120,11 +120,11 @@ fn bound_reached(
         .optional()?;
     let (count, bytes) = totals.unwrap_or((0, 0));
     let reached = [
-        ("REPLAY_ROWS_MAX", count, REPLAY_ROWS_MAX),
-        ("REPLAY_BYTES_MAX", bytes, REPLAY_BYTES_MAX),
+        (Limit::ReplayRows, count, REPLAY_ROWS_MAX),
+        (Limit::ReplayBytes, bytes, REPLAY_BYTES_MAX),
     ];
     let reached = reached.into_iter().find(|(_, used, most)| used >= most);
-    Ok(reached.map(|(name, _, most)| (name, most.unsigned_abs())))
+    Ok(reached.map(|(limit, _, most)| (limit, most.unsigned_abs())))
 }
 
 /// Adds its answer to a running request.
@@ -170,7 +170,7 @@ fn too_long() -> CallError {
     let reason = "the request was carried out; its answer was too long to be given again";
     CallError::new(ErrorKind::Internal, reason)
         .with("stage", "replay")
-        .with("limit", "REPLAY_ANSWER_BYTES_MAX")
+        .with_limit(Limit::ReplayAnswerBytes)
 }
 
 /// Reads what [`write_answer`] wrote.

@@ -3,7 +3,7 @@
 //! Only the agent that called can read one, by an id that nobody guesses. What is kept has passed every
 //! screen and holds no secret. Deliberately absent: pictures and other bytes, which are cut as ever.
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::{
     RESULT_KEPT_MS, RESULT_PAGE_BYTES_MAX, RESULTS_BYTES_MAX, RESULTS_PER_AGENT_MAX,
 };
@@ -50,7 +50,7 @@ impl Results {
     pub async fn keep(&self, owner: &str, text: String) -> Result<String, CallError> {
         if text.len() > RESULTS_BYTES_MAX {
             let error = CallError::new(ErrorKind::Sandbox, "the result is too large to be kept");
-            return Err(error.with("limit", "RESULTS_BYTES_MAX"));
+            return Err(error.with_limit(Limit::ResultsBytes));
         }
         let id = random::hex::<16>()?;
         let (owner, own, now_ms) = (owner.to_owned(), id.clone(), clock::now_ms());

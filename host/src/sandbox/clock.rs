@@ -10,6 +10,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use clawhost_core::error::Limit;
 use clawhost_core::limits::{FUEL_PER_HOST_CALL, FUEL_PER_MS, HOST_CALLS_TURN_US};
 
 const HOST_CALLS_TURN: Duration = Duration::from_micros(HOST_CALLS_TURN_US);
@@ -36,16 +37,17 @@ pub enum Exceeded {
 }
 
 clawhost_core::table! {
-    /// Returns the name used in `data.limit` and in records.
-    pub Exceeded::name: &'static str {
-        Calls: "tool_calls_max", Fuel: "fuel", Handles: "max_open_files", Memory: "memory_mb",
-        Output: "max_output_bytes", Startup: "startup_ms", Table: "table", Time: "timeout_ms",
+    /// Returns what `data.limit` says.
+    pub Exceeded::limit: Limit {
+        Calls: Limit::ToolCalls, Fuel: Limit::Fuel, Handles: Limit::OpenFiles,
+        Memory: Limit::MemoryMb, Output: Limit::OutputBytes, Startup: Limit::Startup,
+        Table: Limit::TableElements, Time: Limit::Timeout,
     }
 }
 
 impl std::fmt::Display for Exceeded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the limit {} was exceeded", self.name())
+        write!(f, "the limit {} was exceeded", self.limit())
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::grants::{Access, Grants};
 use clawhost_core::limits::{PROCESS_ARGUMENTS_BYTES_MAX, SCRIPT_BYTES_MAX, SPAWNS_MAX};
 use clawhost_core::shell::{Machine, Refusal, ShellPolicy, check_variable};
@@ -68,7 +68,7 @@ impl ProcessCtx {
     fn busy(&mut self) -> ProcessError {
         let text = format!("{SPAWNS_MAX} spawned programs of this agent run already");
         let error = CallError::new(ErrorKind::Overloaded, text.as_str());
-        self.failed = Some(error.with("stage", "process").with("limit", "spawns_max"));
+        self.failed = Some(error.with("stage", "process").with_limit(Limit::Spawns));
         ProcessError::Busy(text)
     }
 }

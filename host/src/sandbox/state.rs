@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use clawhost_core::error::Limit;
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::{HOST_CALL_BYTES_MAX, RANDOM_BYTES_MAX, RESOURCES_MAX};
 use clawhost_core::violation::Violation;
@@ -205,8 +206,8 @@ impl CallState {
     }
 
     /// Returns the name of the file quota that the guest ran into, if it did.
-    pub fn exceeded_quota(&self) -> Option<&'static str> {
-        self.fs.exceeded().map(super::fs::Limit::name)
+    pub fn exceeded_quota(&self) -> Option<Limit> {
+        self.fs.exceeded().map(super::fs::Limit::named)
     }
 
     /// Returns why the call got no completion from a provider, or no place for a program, where

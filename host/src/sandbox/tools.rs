@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::catalog::Tool;
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::json;
 use clawhost_core::limits::{
     COMPOSITE_VALUES_BYTES_MAX, TOOL_CALLS_AT_ONCE_MAX, TOOL_CALLS_REFUSED_MAX,
@@ -94,7 +94,7 @@ impl ToolsCtx {
         *times += 1;
         first.get_or_insert_with(|| format!("tools: {reason}"));
         let error = CallError::new(ErrorKind::Sandbox, reason).with("stage", "nesting");
-        error.with("limit", "tool_calls_max")
+        error.with_limit(Limit::ToolCalls)
     }
 
     fn take(&mut self) -> Result<(), CallError> {

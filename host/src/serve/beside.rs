@@ -5,7 +5,7 @@
 //! absent: subscriptions to single resources, and a resource or prompt in part: one that is longer
 //! than a reply may be is refused.
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::exposed::{Kind, List, Offers};
 use clawhost_core::limits::REPLY_BYTES_MAX;
 use clawhost_core::reply::ToolReply;
@@ -182,7 +182,7 @@ impl<C: Calls> McpServer<C> {
         let error = match reply.cut_from_bytes {
             Some(bytes) => {
                 let text = format!("it is longer than a reply may be: {bytes} bytes of JSON");
-                CallError::new(ErrorKind::Sandbox, text).with("limit", "reply_bytes_max")
+                CallError::new(ErrorKind::Sandbox, text).with_limit(Limit::ReplyBytes)
             }
             None if reply.is_error => return Err(failed(&reply)),
             None => return Ok(Used::Reply(reply)),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 
-use clawhost_core::error::ErrorKind;
+use clawhost_core::error::{ErrorKind, Limit};
 use clawhost_core::limits::{
     CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, CONNECTION_RESERVE_MAX, MEMORY_ANSWER_BYTES_MAX,
     MESSAGE_BYTES_MAX, REPLY_BYTES_MAX, URGENT_REQUEST_BYTES_MAX,
@@ -351,10 +351,10 @@ impl Open {
         let urgent = is_urgent(method) && bytes <= URGENT_REQUEST_BYTES_MAX;
         let reserve = if urgent { CONNECTION_RESERVE_MAX } else { 0 };
         if self.requests.len() >= CONNECTION_REQUESTS_MAX + reserve {
-            return Some(overloaded(id, "CONNECTION_REQUESTS_MAX", CONNECTION_REQUESTS_MAX));
+            return Some(overloaded(id, Limit::ConnectionRequests, CONNECTION_REQUESTS_MAX));
         }
         if self.bytes + bytes > CONNECTION_BYTES_MAX + reserve * URGENT_REQUEST_BYTES_MAX {
-            return Some(overloaded(id, "CONNECTION_BYTES_MAX", CONNECTION_BYTES_MAX));
+            return Some(overloaded(id, Limit::ConnectionBytes, CONNECTION_BYTES_MAX));
         }
         None
     }
@@ -407,11 +407,12 @@ fn answer_bytes(method: &str) -> usize {
     }
 }
 
-fn overloaded(id: &RequestId, limit: &str, value: usize) -> Fault {
+fn overloaded(id: &RequestId, limit: Limit, value: usize) -> Fault {
     let kind = ErrorKind::Overloaded;
     Fault::new(kind.code(), "too many requests run on this connection")
         .with("kind", kind.name())
-        .with("limit", limit)
+        .with("stage", "connection")
+        .with("limit", limit.name())
         .with("value", value)
         .to(id.clone())
 }

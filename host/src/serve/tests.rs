@@ -261,6 +261,7 @@ async fn too_many_requests_are_refused_and_the_others_go_on() {
     assert_eq!(refused["id"], json!("more"));
     assert_eq!(refused["error"]["code"], json!(-32011));
     assert_eq!(refused["error"]["data"]["limit"], json!("CONNECTION_REQUESTS_MAX"));
+    assert_eq!(refused["error"]["data"]["stage"], json!("connection"));
     // What can end one of them is heard all the same.
     let approve = json!({"jsonrpc": "2.0", "id": "word", "method": "claw.tool.approve"});
     assert_eq!(client.ask(approve).await["error"]["code"], json!(-32602));

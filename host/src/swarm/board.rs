@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::{SWARM_PARALLEL_MAX, SWARM_TASKS_MAX};
 use clawhost_core::manifest::{SwarmPlan, Topology};
 use serde_json::json;
@@ -134,7 +134,7 @@ impl Board {
             let text = "the swarm has spent its tokens";
             return Err(CallError::new(ErrorKind::Overloaded, text)
                 .with("stage", "quota")
-                .with("limit", "max_total_tokens"));
+                .with_limit(Limit::SwarmTokens));
         }
         if candidates(&self.plan, from).is_empty() {
             return Err(self.unreachable("no agent of the swarm can take the task"));

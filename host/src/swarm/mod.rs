@@ -16,7 +16,7 @@ mod tests;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::{SWARM_LOOK_MS, SWARM_NAME_BYTES_MAX, SWARM_VALUE_BYTES_MAX};
 use clawhost_core::manifest::SwarmPlan;
 use clawhost_core::truncate;
@@ -302,7 +302,7 @@ fn check_size(what: &str, bytes: usize) -> Result<(), CallError> {
         return Ok(());
     }
     let text = format!("`{what}` has {bytes} bytes; at most {SWARM_VALUE_BYTES_MAX} are taken");
-    Err(CallError::new(ErrorKind::InvalidArguments, text).with("limit", "swarm_value_bytes_max"))
+    Err(CallError::new(ErrorKind::InvalidArguments, text).with_limit(Limit::SwarmValueBytes))
 }
 
 fn outcome_name(outcome: &Result<(), CallError>) -> &'static str {

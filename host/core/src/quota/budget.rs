@@ -1,6 +1,6 @@
 //! What one agent may ask for, and spend, in a window of time that slides.
 
-use crate::error::{CallError, ErrorKind};
+use crate::error::{CallError, ErrorKind, Limit};
 use crate::limits::BUDGET_PIECE_MS;
 
 /// What an agent may use. Absent is unlimited.
@@ -34,9 +34,9 @@ impl Budget {
     /// -32011, and when there may be room again.
     pub fn check(&self, agent: &str, spent: &Spent, now_ms: u64) -> Result<(), CallError> {
         let limit = if self.requests_max.is_some_and(|max| spent.requests >= max) {
-            "max_requests"
+            Limit::MaxRequests
         } else if self.limit_nano_usd.is_some_and(|max| spent.nano_usd >= max) {
-            "limit_usd"
+            Limit::LimitUsd
         } else {
             return Ok(());
         };
@@ -45,7 +45,7 @@ impl Budget {
         let free_ms = spent.oldest_ms.saturating_add(self.window_ms + BUDGET_PIECE_MS);
         Err(CallError::new(ErrorKind::Overloaded, message)
             .with("stage", "budget")
-            .with("limit", limit)
+            .with_limit(limit)
             .with("retry_after_ms", free_ms.saturating_sub(now_ms)))
     }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::error::{CallError, ErrorKind};
+use crate::error::{CallError, ErrorKind, Limit};
 
 /// What a provider's document allows. Absent is unlimited, zero is none.
 ///
@@ -123,12 +123,12 @@ impl Used {
 }
 
 table! {
-    /// Returns the name of `data.limit`: the key of the document that states it.
-    QuotaLimit::name: &'static str {
-        AgentBudget: "limit_usd", CostPerDay: "cost_per_day_usd",
-        ContextWindow: "max_context_window", RequestsPerMinute: "requests_per_minute",
-        TokensPerDay: "tokens_per_day", TokensPerHour: "tokens_per_hour",
-        TokensPerRequest: "tokens_per_request",
+    /// Returns what `data.limit` says: the key of the document that states it.
+    QuotaLimit::limit: Limit {
+        AgentBudget: Limit::LimitUsd, CostPerDay: Limit::CostPerDay,
+        ContextWindow: Limit::ContextWindow, RequestsPerMinute: Limit::RequestsPerMinute,
+        TokensPerDay: Limit::TokensPerDay, TokensPerHour: Limit::TokensPerHour,
+        TokensPerRequest: Limit::TokensPerRequest,
     }
 }
 
@@ -136,7 +136,7 @@ impl QuotaLimit {
     /// Returns the refusal of a request to `provider`, with the milliseconds until there may be
     /// room again, where that is a matter of time.
     pub(super) fn exceeded(self, provider: &str, retry_after_ms: Option<u64>) -> CallError {
-        let limit = self.name();
+        let limit = self.limit();
         let message = match self {
             Self::AgentBudget => {
                 "the request would exceed the agent's budget, `limit_usd`".to_owned()
@@ -145,7 +145,7 @@ impl QuotaLimit {
         };
         let error = CallError::new(self.kind(), message)
             .with("stage", "provider")
-            .with("limit", limit)
+            .with_limit(limit)
             .with("provider", provider);
         match retry_after_ms {
             Some(ms) => error.with("retry_after_ms", ms),

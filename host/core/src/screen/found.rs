@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::filters::Asked;
 use super::{Action, INPUT_VALIDATION};
-use crate::error::{CallError, ErrorKind};
+use crate::error::{CallError, ErrorKind, Limit};
 use crate::limits::SCREEN_FINDINGS_MAX;
 
 /// Something that was found.
@@ -63,10 +63,10 @@ impl<T> Screened<T> {
     }
 
     /// Refuses arguments of the wrong form.
-    pub(super) fn refuse(&mut self, policy: &str, what: &str, limit: &str) {
+    pub(super) fn refuse(&mut self, policy: &str, what: &str, limit: Limit) {
         let reason = format!("the arguments have {what}, by policy `{policy}`");
         let error = refusal(ErrorKind::InvalidArguments, reason, INPUT_VALIDATION, policy);
-        self.blocked.get_or_insert_with(|| error.with("limit", limit));
+        self.blocked.get_or_insert_with(|| error.with_limit(limit));
         self.findings.push(Finding {
             check: INPUT_VALIDATION,
             policy: policy.to_owned(),

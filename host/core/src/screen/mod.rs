@@ -44,7 +44,7 @@ pub(crate) use self::injection::patterns as injection_patterns;
 pub(crate) use self::secrets::patterns as secret_patterns;
 pub use self::tokens::{TOKEN_KEY_BYTES, Tokens};
 use self::walk::Look;
-use crate::error::CallError;
+use crate::error::{CallError, Limit};
 use crate::reply::ToolReply;
 
 /// The check of the input's form.
@@ -258,13 +258,13 @@ impl Screens {
             let bytes = validation::bytes(arguments);
             if bytes > *bytes_max {
                 let what = format!("{bytes} bytes, where {bytes_max} are taken");
-                screened.refuse(policy, &what, "max_size_bytes");
+                screened.refuse(policy, &what, Limit::SizeBytes);
             }
         }
         if let Some(policy) = &self.null_bytes
             && walk::any(arguments, |text| text.contains('\0'))
         {
-            screened.refuse(policy, "a NUL character", "null_byte_detection");
+            screened.refuse(policy, "a NUL character", Limit::NullBytes);
         }
         if let Some(asked) = &self.whitespace {
             let found = count(|look| walk::value(arguments, look), validation::unusual);

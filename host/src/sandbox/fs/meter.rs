@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clawhost_core::grants::CallLimits;
-use clawhost_core::limits;
+use clawhost_core::{error, limits};
 
 use crate::offload;
 
@@ -33,16 +33,16 @@ pub enum Limit {
 }
 
 clawhost_core::table! {
-    /// Returns the name that `data.limit` of a refusal carries.
-    pub Limit::name: &'static str {
-        CreateEntries: "create_entries", ListEntries: "list_entries", OpenFiles: "open_files",
-        WriteBytes: "write_bytes",
+    /// Returns what `data.limit` of a refusal says.
+    pub Limit::named: error::Limit {
+        CreateEntries: error::Limit::CreateEntries, ListEntries: error::Limit::ListEntries,
+        OpenFiles: error::Limit::OpenFiles, WriteBytes: error::Limit::WriteBytes,
     }
 }
 
 impl std::fmt::Display for Limit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
+        std::fmt::Display::fmt(&self.named(), f)
     }
 }
 

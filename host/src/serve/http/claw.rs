@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::{CLAW_NOTICES_MAX, CLAW_SESSION_IDLE_MS, CLAW_SESSIONS_MAX};
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
@@ -177,7 +177,7 @@ impl<C: Calls> Sessions<C> {
         if all.len() >= CLAW_SESSIONS_MAX {
             let text = format!("this agent has {CLAW_SESSIONS_MAX} sessions open; end one first");
             let error = CallError::new(ErrorKind::Overloaded, text);
-            return Err(error.with("stage", "session").with("limit", "CLAW_SESSIONS_MAX"));
+            return Err(error.with("stage", "session").with_limit(Limit::ClawSessions));
         }
         all.insert(id.clone(), Open { session, notices, used: Instant::now() });
         Ok(id)

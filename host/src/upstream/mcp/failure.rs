@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::exposed::without_hidden;
 use clawhost_core::limits::BRIDGE_MESSAGE_BYTES_MAX;
 use clawhost_core::redact::Redactor;
@@ -117,7 +117,7 @@ impl Failure {
                 format!("too many calls wait for the MCP server `{name}`"),
             )
             .with("stage", "pool")
-            .with("limit", "bridge_requests_max"),
+            .with_limit(Limit::BridgeRequests),
             Self::Login(_) => CallError::new(
                 ErrorKind::Upstream,
                 format!(

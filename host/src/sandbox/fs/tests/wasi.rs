@@ -175,7 +175,7 @@ fn a_stream_error_gives_its_code_back() {
     )
     .unwrap();
     assert_eq!(guest.refused("f", OpenFlags::empty(), DescriptorFlags::READ), ErrorCode::Quota);
-    assert_eq!(guest.ctx.exceeded().map(crate::sandbox::fs::Limit::name), Some("open_files"));
+    assert_eq!(guest.ctx.exceeded(), Some(crate::sandbox::fs::Limit::OpenFiles));
     guest.table.delete(stream).unwrap();
     assert!(guest.open("f", OpenFlags::empty(), DescriptorFlags::READ).is_ok());
 }
