@@ -12,8 +12,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 pub(crate) enum Line {
     /// A line that was read whole.
     Text(Vec<u8>),
-    /// A line beyond the bound, by how it begins. The rest of it has been skipped.
-    TooLong(Vec<u8>),
+    /// A line beyond the bound, by how it begins, and its bytes in all. The rest of it has been skipped.
+    TooLong(Vec<u8>, usize),
 }
 
 /// Reads lines of at most `bytes_max` bytes.
@@ -44,33 +44,37 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         // Lines that are there already would be read without a turn for anybody else.
         tokio::task::coop::consume_budget().await;
         let mut text = Vec::new();
-        let (mut started, mut too_long) = (false, false);
+        let (mut started, mut bytes) = (false, 0_usize);
         loop {
             let chunk = match self.reader.fill_buf().await {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 other => other?,
             };
             if chunk.is_empty() {
-                return Ok(started.then(|| finish(text, too_long)));
+                return Ok(started.then(|| self.finish(text, bytes)));
             }
             started = true;
             let mut parts = chunk.splitn(2, |byte| *byte == b'\n');
             let part = parts.next().unwrap_or_default();
             let ended = parts.next().is_some();
-            if !too_long {
+            if bytes <= self.bytes_max {
                 text.extend_from_slice(part);
             }
+            bytes = bytes.saturating_add(part.len());
             if text.len() > self.bytes_max {
-                too_long = true;
                 text.truncate(LINE_BEGINNING_BYTES_MAX.min(self.bytes_max));
                 text.shrink_to_fit();
             }
             let used = part.len() + usize::from(ended);
             self.reader.consume(used);
             if ended {
-                return Ok(Some(finish(text, too_long)));
+                return Ok(Some(self.finish(text, bytes)));
             }
         }
+    }
+
+    fn finish(&self, text: Vec<u8>, bytes: usize) -> Line {
+        if bytes > self.bytes_max { Line::TooLong(text, bytes) } else { Line::Text(text) }
     }
 }
 
@@ -84,13 +88,9 @@ pub(crate) async fn first_line<R: AsyncBufRead + Unpin>(
 ) -> io::Result<Vec<u8>> {
     match Lines::new(reader, bytes_max).next().await? {
         Some(Line::Text(text)) => Ok(text),
-        Some(Line::TooLong(_)) => Err(io::Error::other("the answer is too long")),
+        Some(Line::TooLong(..)) => Err(io::Error::other("the answer is too long")),
         None => Err(io::ErrorKind::UnexpectedEof.into()),
     }
-}
-
-fn finish(text: Vec<u8>, too_long: bool) -> Line {
-    if too_long { Line::TooLong(text) } else { Line::Text(text) }
 }
 
 #[cfg(test)]
@@ -138,8 +138,8 @@ mod tests {
     async fn a_long_line_is_skipped_once_and_the_next_one_is_whole() {
         for buffer in 1..9 {
             let found = all(b"12345\n123456\n1\n1234567", buffer, 5).await;
-            let too_long = || Line::TooLong(b"12345".to_vec());
-            assert_eq!(found, [text("12345"), too_long(), text("1"), too_long()]);
+            let too_long = |bytes| Line::TooLong(b"12345".to_vec(), bytes);
+            assert_eq!(found, [text("12345"), too_long(6), text("1"), too_long(7)]);
         }
     }
 }

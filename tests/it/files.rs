@@ -310,6 +310,55 @@ async fn a_file_that_a_call_holds_is_changed_by_no_other_under_any_name() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "new");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_the_same_files_under_other_names_do_not_stand_against_each_other() {
+    let host = host().await;
+    let folder = host.workspace();
+    let lines: String = (0..10).map(|at| format!("line{at}\n")).collect();
+    for file in ["real/f", "m/g"] {
+        let path = folder.join(file);
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(path, &lines).unwrap();
+    }
+    symlink("real", folder.join("d")).unwrap();
+    let change = |path: &str, at: usize| {
+        let line = at + 1;
+        format!("--- a/{path}\n+++ b/{path}\n@@ -{line} +{line} @@\n-line{at}\n+done{at}\n")
+    };
+    let begin = |at: usize| {
+        // One name of the folder comes before that of the other folder, and one behind it.
+        let name = ["d/f", "real/f"][at % 2];
+        let patch = change(name, at) + &change("m/g", at);
+        host.begin("apply_patch", json!({"paths": [name, "m/g"], "patch_text": patch}))
+    };
+    let begun: Vec<_> = (0..10).map(begin).collect();
+    for call in begun {
+        let reply = call.await.unwrap().unwrap();
+        assert!(!reply.is_error, "{}", text(&reply));
+    }
+    for file in ["real/f", "m/g"] {
+        let path = folder.join(file);
+        assert_eq!(fs::read_to_string(&path).unwrap().matches("done").count(), 10, "{file}");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "{file}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_link_leads_to_is_written_where_no_lock_may_be_made() {
+    let host = TestHost::builder()
+        .only(&FILE_TOOLS)
+        .file("shared/conf", "old")
+        .denied_paths(&["./workspace/shared/.conf.lock-0"])
+        .build()
+        .await;
+    let path = host.workspace().join("shared/conf");
+    symlink("shared/conf", host.workspace().join("link")).unwrap();
+    host.ask("edit_file", json!({"path": "link", "old_text": "old", "new_text": "new"})).await;
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    host.ask("write_file", json!({"path": "link", "content": "whole"})).await;
+    assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+}
+
 #[tokio::test]
 async fn what_may_only_be_read_is_refused_by_its_own_name() {
     let host = TestHost::builder().only(&FILE_TOOLS).file("f", "old").read_only().build().await;
@@ -341,6 +390,18 @@ async fn what_a_killed_call_has_left_keeps_nobody_from_a_file() {
     host.ask("edit_file", json!({"path": "f", "old_text": "old", "new_text": "new"})).await;
     assert_eq!(fs::read_to_string(host.workspace().join("f")).unwrap(), "new");
     assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn what_is_no_lock_keeps_nobody_from_a_file() {
+    let host = host().await;
+    let (path, lock) = (host.workspace().join("f"), host.workspace().join(".f.lock-0"));
+    fs::write(&path, "old").unwrap();
+    fs::create_dir(&lock).unwrap();
+    fs::File::open(&lock).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    host.ask("write_file", json!({"path": "f", "content": "new"})).await;
+    assert_eq!(fs::read_to_string(path).unwrap(), "new");
+    assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 2);
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ pub(crate) fn twice_escaped(text: &str, bytes_max: usize) -> &str {
 /// Cuts `reply` so that it serialises to at most `bytes_max` bytes of JSON.
 ///
 /// Of a structured value the longest strings are shortened, so that it stays what its tool promises
-/// and fits as itself and as the text that shows it. One that other things make too long is left out,
+/// and fits as itself and as the text that shows it. One that other things make too long becomes text,
 /// but for an envelope, which says the beginning of what it holds as a text.
 /// Of blocks that say something else what does not fit is replaced from the end: text is cut and says
 /// its true size, other blocks are left out. `cut_from_bytes` then holds the true size, and
@@ -71,7 +71,7 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
     ToolReply { content: kept, ..reply }
 }
 
-/// Shortens the structured value, which takes `shown`, or leaves it out; says whether that and its
+/// Shortens the structured value, which takes `shown`, or makes it text; says whether that and its
 /// text are all of the reply, and fit.
 fn shorten_value(reply: &mut ToolReply, shown: usize, bytes_max: usize) -> bool {
     let Some(mut value) = reply.structured.take() else { return false };
@@ -85,6 +85,9 @@ fn shorten_value(reply: &mut ToolReply, shown: usize, bytes_max: usize) -> bool 
     }
     if is_all {
         reply.content = vec![Content::Text(value.to_string())];
+    } else if !fits {
+        // No other block says what it holds.
+        reply.content.push(Content::Text(value.to_string()));
     }
     reply.structured = fits.then_some(value);
     fits && is_all
@@ -106,7 +109,7 @@ fn write_out(envelope: &mut Value) {
 }
 
 /// Says whether blocks show nothing but `value`: none, or its JSON.
-fn is_shown_alone(content: &[Content], value: &Value) -> bool {
+pub fn is_shown_alone(content: &[Content], value: &Value) -> bool {
     match content {
         [] => true,
         [Content::Text(text)] => json::parse(text.as_bytes()).is_ok_and(|said| said == *value),
@@ -252,12 +255,20 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_no_shorter_string_makes_fit_is_left_out() {
+    fn a_value_that_no_shorter_string_makes_fit_is_text() {
         let structured = Some(json!({"list": vec![1; 9_000]}));
-        let cut = reply(ToolReply { structured, ..ToolReply::default() }, 4_000);
-        assert_eq!(cut.structured, None);
-        let [Content::Text(text)] = cut.content.as_slice() else { panic!("{cut:?}") };
-        assert!(text.starts_with("{\"list\":[1,1,") && text.contains("[cut: the whole"), "{text}");
+        for beside in [None, Some(Content::Text("9000 ones".to_owned()))] {
+            let content = beside.iter().cloned().collect();
+            let structured = structured.clone();
+            let cut = reply(ToolReply { content, structured, ..ToolReply::default() }, 4_000);
+            assert_eq!(cut.structured, None);
+            assert_eq!(cut.content.len(), 1 + usize::from(beside.is_some()));
+            assert!(beside.is_none_or(|beside| cut.content[0] == beside), "{cut:?}");
+            let Some(Content::Text(text)) = cut.content.last() else { panic!("{cut:?}") };
+            assert!(text.starts_with("{\"list\":[1,1,"), "{text}");
+            assert!(text.contains("[cut: the whole"), "{text}");
+            assert!(size_of(&cut) <= 4_000, "{}", size_of(&cut));
+        }
     }
 
     #[test]

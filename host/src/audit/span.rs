@@ -11,6 +11,7 @@ use clawhost_core::screen::{Action, Finding};
 use serde_json::{Value, json};
 
 use super::facts::Facts;
+use super::findings::Findings;
 use super::log::AuditLog;
 use super::record::Event;
 
@@ -24,6 +25,7 @@ const TEXT_BYTES_MAX: usize = AUDIT_RECORD_BYTES_MAX / 16;
 pub struct CallSpan {
     log: Arc<AuditLog>,
     facts: Facts,
+    found: Findings,
     started: Instant,
     closed: bool,
     /// How long a person was waited for in the latest attempt, if one was asked.
@@ -50,6 +52,7 @@ impl CallSpan {
         Ok(Self {
             log: Arc::clone(log),
             facts,
+            found: Findings::default(),
             started: Instant::now(),
             closed: false,
             waited: None,
@@ -59,6 +62,11 @@ impl CallSpan {
     /// Returns what the record calls the call.
     pub fn call(&self) -> &str {
         self.facts.get("call").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Returns where screens tell what they find while the call runs.
+    pub(crate) const fn found(&self) -> &Findings {
+        &self.found
     }
 
     /// Adds a fact to the closing record: the component's digest, the rule, fuel, violations.
@@ -197,6 +205,7 @@ impl CallSpan {
 
     fn finish(&mut self) -> std::io::Result<()> {
         self.closed = true;
+        self.note_findings(&self.found.take());
         let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.note("duration_us", micros);
         self.keep_small();
@@ -284,6 +293,32 @@ mod tests {
         }
         assert!(all.contains("inputs") && all.contains("internal"), "{all}");
         assert!(!all.contains("hidden"), "{all}");
+    }
+
+    #[test]
+    fn what_was_found_meanwhile_is_recorded_of_a_call_that_was_cancelled_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let finding = || Finding {
+            check: "prompt-injection",
+            policy: "strict".to_owned(),
+            what: "what was told".to_owned(),
+            action: Action::Log,
+        };
+        for is_cancelled in [false, true] {
+            let span = span(&folder);
+            span.found().see(vec![finding()]);
+            if is_cancelled {
+                drop(span);
+            } else {
+                span.close(&Ok(ToolReply::default())).unwrap();
+            }
+        }
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let records = crate::audit::records(&dir).unwrap();
+        let found: Vec<&Value> = records.iter().filter_map(|it| it.get("findings")).collect();
+        let one =
+            json!([{"check": "prompt-injection", "policy": "strict", "what": "what was told"}]);
+        assert_eq!(found, [&one, &one]);
     }
 
     #[test]

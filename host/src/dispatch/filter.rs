@@ -108,14 +108,15 @@ impl Filter {
         let is_kept = self.keeps && truncate::size_of(&reply) > self.bytes_max;
         let whole = is_kept.then(|| results::whole(&reply)).flatten();
         let note = if whole.is_some() { KEPT_NOTE_BYTES } else { 0 };
-        let reply = truncate::reply(reply, self.bytes_max.saturating_sub(note));
-        Filtered { reply: owned_up(schemas, reply), whole, ..Filtered::default() }
+        let bytes_max = self.bytes_max.saturating_sub(note);
+        let reply = owned_up(schemas, truncate::reply(reply, bytes_max), bytes_max);
+        Filtered { reply, whole, ..Filtered::default() }
     }
 }
 
 /// Says of a reply that it failed where the cut took away what its schemas promise: clients refuse
-/// one that does not keep the promise, and show nothing of it.
-fn owned_up(schemas: Schemas<'_>, reply: ToolReply) -> ToolReply {
+/// one that does not keep the promise, and show nothing of it. What is left of the value is text then.
+fn owned_up(schemas: Schemas<'_>, mut reply: ToolReply, bytes_max: usize) -> ToolReply {
     let kept = |schema: &Schema| {
         reply.structured.as_ref().is_some_and(|value| offload::check(schema, value).is_ok())
     };
@@ -123,7 +124,20 @@ fn owned_up(schemas: Schemas<'_>, reply: ToolReply) -> ToolReply {
     if !is_answer || schemas.own.iter().map(AsRef::as_ref).chain(schemas.session).all(kept) {
         return reply;
     }
-    ToolReply { structured: None, is_error: true, error_kind: Some("cut-result"), ..reply }
+    let value = reply.structured.take();
+    if let Some(value) = value.filter(|it| !truncate::is_shown_alone(&reply.content, it)) {
+        add_text(&mut reply, &value, bytes_max);
+    }
+    ToolReply { is_error: true, error_kind: Some("cut-result"), ..reply }
+}
+
+/// Adds as much of `value` as fits.
+fn add_text(reply: &mut ToolReply, value: &Value, bytes_max: usize) {
+    reply.content.push(Content::Text(String::new()));
+    let room = bytes_max.saturating_sub(truncate::size_of(reply));
+    if let Some(Content::Text(text)) = reply.content.last_mut() {
+        text.push_str(truncate::escaped(&value.to_string(), room));
+    }
 }
 
 /// A result that does not match is a failed result, not an answer. So is one that is not checked,
@@ -233,6 +247,35 @@ mod tests {
             assert_eq!((reply.is_error, reply.error_kind), (true, Some("cut-result")));
             assert_eq!(reply.structured, None);
             assert!(reply.texts().collect::<String>().contains("[cut: "), "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_result_that_was_cut_what_no_text_says_is_shown_and_kept_as_well() {
+        let filter = Filter {
+            redactor: Arc::default(),
+            tokens: Tokens::default(),
+            bytes_max: 4_000,
+            keeps: true,
+            is_nested: false,
+        };
+        for (a, schema, beginning) in [
+            (json!(vec![1; 9_000]), json!({}), r#"{"a":[1,1,"#),
+            (json!("x".repeat(9_000)), json!({"minLength": 9_000}), r#"{"a":"xxx"#),
+        ] {
+            let schema = json!({"required": ["a"], "properties": {"a": schema}});
+            let own = [Arc::new(Schema::compile(&schema).unwrap())];
+            let value = json!({"a": a});
+            let content = vec![Content::Text("all of them".to_owned())];
+            let reply =
+                ToolReply { content, structured: Some(value.clone()), ..ToolReply::default() };
+            let cut = filter.cut(Schemas { own: &own, session: None }, reply);
+            assert_eq!(cut.whole, Some(format!("all of them\n{value}")));
+            let texts: Vec<&str> = cut.reply.texts().collect();
+            assert!(texts[0].starts_with("all of them"), "{texts:?}");
+            assert!(texts[1].starts_with(beginning), "{texts:?}");
+            assert_eq!((cut.reply.structured.as_ref(), cut.reply.is_error), (None, true));
+            assert!(truncate::size_of(&cut.reply) <= 4_000, "{texts:?}");
         }
     }
 }

@@ -4,51 +4,30 @@
 use std::sync::{Arc, Weak};
 
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::limits::{MEANWHILE_FINDINGS_MAX, SCREENED_AT_ONCE_BYTES_MAX};
+use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::reply::{Content, ToolReply, json_bytes};
-use clawhost_core::screen::Finding;
 use clawhost_core::visible;
-use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{Dispatch, ToolCall};
+use crate::audit::Findings;
 use crate::dialogue::Caller;
 use crate::gate::{CallContext, SessionTerms};
 use crate::offload;
 use crate::progress::ProgressSink;
-
-/// What screens found meanwhile, for the record of the call.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Found(Arc<Mutex<Vec<Finding>>>);
-
-impl Found {
-    fn see(&self, findings: Vec<Finding>) {
-        let mut all = self.0.lock();
-        for finding in findings {
-            if all.len() < MEANWHILE_FINDINGS_MAX && !all.contains(&finding) {
-                all.push(finding);
-            }
-        }
-    }
-
-    /// Returns it, each kind once.
-    pub(super) fn take(&self) -> Vec<Finding> {
-        std::mem::take(&mut *self.0.lock())
-    }
-}
 
 /// What decides about it, without what leads back to the call.
 #[derive(Clone)]
 struct Between {
     path: Weak<Dispatch>,
     session: Option<Arc<SessionTerms>>,
-    found: Found,
+    found: Findings,
 }
 
 impl Dispatch {
     /// Returns who waits for the answer to `call`, with nothing between the two that is not looked at. What is found
     /// goes to `found`.
-    pub(super) fn caller(&self, call: &ToolCall, found: &Found) -> Caller {
+    pub(super) fn caller(&self, call: &ToolCall, found: &Findings) -> Caller {
         let (path, session) = (Weak::clone(&self.own), call.context.session.clone());
         let between = Between { path, session, found: found.clone() };
         if let Some(asks) = call.context.dialogue.as_ref().and_then(|it| it.asks.as_ref()) {
@@ -111,27 +90,5 @@ impl Between {
             reply = screened.value;
         }
         reply.texts().next().map(str::to_owned)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clawhost_core::screen::{Action, PROMPT_INJECTION};
-
-    use super::*;
-
-    #[test]
-    fn what_is_found_again_and_again_is_kept_once_and_not_without_end() {
-        let finding = |what: usize| Finding {
-            check: PROMPT_INJECTION,
-            policy: "p".to_owned(),
-            what: what.to_string(),
-            action: Action::Warn,
-        };
-        let found = Found::default();
-        (0..3).for_each(|_| found.see(vec![finding(1), finding(2)]));
-        assert_eq!(found.take(), [finding(1), finding(2)]);
-        (0..2 * MEANWHILE_FINDINGS_MAX).for_each(|what| found.see(vec![finding(what)]));
-        assert_eq!((found.take().len(), found.take().len()), (MEANWHILE_FINDINGS_MAX, 0));
     }
 }

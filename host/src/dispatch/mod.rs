@@ -39,7 +39,6 @@ use attempts::Attempts;
 pub use call::{Principal, ToolCall};
 use filter::{Filter, Filtered, Schemas};
 use governed::Ran;
-use meanwhile::Found;
 use places::Places;
 use timings::Stopwatch;
 pub use timings::Timings;
@@ -95,8 +94,6 @@ struct Underway<'a> {
     ran: Option<Ran>,
     /// The result as a record may have it, where it left as it was: of a nested call.
     masked: Option<ToolReply>,
-    /// What screens found while it ran.
-    found: Found,
 }
 
 /// What a call goes through, in order: record, catalog, gate, executor, filter, record.
@@ -175,7 +172,6 @@ impl Dispatch {
             detailed: false,
             ran: None,
             masked: None,
-            found: Found::default(),
         };
         let outcome = self.in_time(&mut underway).await;
         let outcome = outcome.map_err(|error| self.cleaned(error, &call.context));
@@ -203,10 +199,8 @@ impl Dispatch {
         underway: Underway<'_>,
         outcome: Result<ToolReply, CallError>,
     ) -> Result<ToolReply, CallError> {
-        let Underway {
-            call, mut span, mut told, timings, attempts, detailed, masked, found, ..
-        } = underway;
-        span.note_findings(&found.take());
+        let Underway { call, mut span, mut told, timings, attempts, detailed, masked, .. } =
+            underway;
         if attempts.made() > 1 {
             span.note("attempts", attempts.made());
         }
@@ -228,7 +222,7 @@ impl Dispatch {
         terms: &Terms,
         underway: &mut Underway<'_>,
     ) -> Result<ToolReply, CallError> {
-        let Underway { call, span, told, timings, found, .. } = underway;
+        let Underway { call, span, told, timings, .. } = underway;
         let mut watch = Stopwatch::start();
         self.let_call(&mut admitted, call, &told.id);
         span.note_grants(admitted.resolved().sandbox().touches());
@@ -243,7 +237,7 @@ impl Dispatch {
         let (outcome, usage) = tokio::select! {
             // In this order: whoever is done at once waits for no switch.
             biased;
-            ran = exec::run(desk, admitted, self.caller(call, found)) => ran,
+            ran = exec::run(desk, admitted, self.caller(call, span.found())) => ran,
             cut = terms.gate.switches().cut(&name) => (Err(cut), Usage::default()),
         };
         timings.guest += usage.guest;

@@ -10,6 +10,7 @@ use clawhost_core::limits::{
 use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::truncate;
 use rusqlite::{Connection, OptionalExtension as _, params};
+use serde_json::Value;
 
 use crate::state::{Database, DatabaseError};
 use crate::{clock, random};
@@ -91,16 +92,19 @@ impl Page {
     }
 }
 
-/// Returns all that a reply says as one text, where it is text or one structured value.
+/// Returns all that a reply says as one text, where it is texts and a structured value: that last, where no
+/// text is the same.
 pub(crate) fn whole(reply: &ToolReply) -> Option<String> {
-    if let ([], Some(value)) = (reply.content.as_slice(), &reply.structured) {
-        return Some(value.to_string());
-    }
-    let texts = reply.content.iter().map(|block| match block {
+    let content = reply.content.as_slice();
+    let texts = content.iter().map(|block| match block {
         Content::Text(text) => Some(text.as_str()),
         _ => None,
     });
-    Some(texts.collect::<Option<Vec<_>>>()?.join("\n"))
+    let mut all = texts.collect::<Option<Vec<_>>>()?;
+    let is_more = |it: &&Value| content.is_empty() || !truncate::is_shown_alone(content, it);
+    let more = reply.structured.as_ref().filter(is_more).map(Value::to_string);
+    all.extend(more.as_deref());
+    Some(all.join("\n"))
 }
 
 fn unavailable(error: DatabaseError) -> CallError {
@@ -156,6 +160,8 @@ fn read(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn results() -> Results {
@@ -185,6 +191,22 @@ mod tests {
         assert!(pages > 3, "{pages}");
         for inside in [1, text.len(), usize::MAX] {
             assert_eq!(page(&results, "a", &id, inside).await, None, "{inside}");
+        }
+    }
+
+    #[test]
+    fn a_result_is_whole_with_its_texts_and_its_structured_value_each_once() {
+        let value = || json!({"a": [1]});
+        let text = || value().to_string();
+        for (texts, structured, all) in [
+            (vec![], Some(value()), text()),
+            (vec![text()], Some(value()), text()),
+            (vec!["x".to_owned()], Some(value()), format!("x\n{}", text())),
+            (vec!["x".to_owned(), "y".to_owned()], None, "x\ny".to_owned()),
+        ] {
+            let content = texts.into_iter().map(Content::Text).collect();
+            let reply = ToolReply { content, structured, ..ToolReply::default() };
+            assert_eq!(whole(&reply), Some(all));
         }
     }
 

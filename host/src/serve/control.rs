@@ -57,7 +57,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(operator: &Operator, stream
     let patience = Duration::from_millis(CONTROL_IDLE_MS);
     while let Ok(Ok(Some(line))) = timeout(patience, lines.next()).await {
         let answer = match line {
-            Line::TooLong(_) => {
+            Line::TooLong(..) => {
                 Some(Fault::new(INVALID_REQUEST, "the message is too long").to_line())
             }
             Line::Text(text) => operator.answer(&text, |answer| answer).await,

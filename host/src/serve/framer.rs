@@ -222,7 +222,7 @@ async fn read_all<C: Calls, R: AsyncRead + Unpin>(
             return;
         }
         match line {
-            Line::TooLong(_) => {
+            Line::TooLong(..) => {
                 let text =
                     format!("a message may have {MESSAGE_BYTES_MAX} bytes; this one was skipped");
                 connection.refuse(&Fault::new(INVALID_REQUEST, text));

@@ -5,6 +5,7 @@
 //! anybody holds a file is removed by who comes upon it. What does not ask to hold a file is not
 //! kept from it: the shell, another program.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::place::Place;
@@ -45,17 +46,18 @@ struct Lock<'a> {
 }
 
 /// Waits until nobody else holds any of the files at `paths`, and holds them: of a link, what it leads
-/// to. One in a folder that is not there yet is not held: nobody can have read it.
+/// to. One in a folder that is not there yet is not held, as nobody can have read it, nor is one in a
+/// folder where no lock may be made: the change itself is told whether it may be.
 ///
 /// # Errors
 /// `invalid-path`, `permission-denied`, or `execution-failed` where somebody holds one for too long.
 pub fn hold<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Held<'a>, ToolError> {
     let places = paths.into_iter().map(|path| Place::find(path).map(Place::followed));
     let mut places = places.collect::<Result<Vec<_>, _>>()?;
-    // All in one order, so that no two calls wait for each other.
-    places.sort_by_key(|place| (place.below.text(), place.path));
+    // In one order, the first at the end, so that two calls seldom have what the other wants.
+    places.sort_by_key(|place| Reverse((place.below.text(), place.path)));
     let mut held = Held { locks: Vec::new(), since: now(), waited: Duration::ZERO };
-    places.into_iter().try_for_each(|place| held.take(place))?;
+    held.take_all(places)?;
     Ok(held)
 }
 
@@ -72,36 +74,47 @@ impl<'a> Held<'a> {
         now().abs_diff(self.since)
     }
 
-    fn take(&mut self, place: Place<'a>) -> Result<(), ToolError> {
-        let names = [place.below.beside("lock-0"), place.below.beside("lock-1")];
-        let [Some(name), Some(cleaning)] = names else {
-            return Err(place.error(ErrorCode::IsDirectory));
-        };
+    /// Takes all of them, the last one first. Where another call has one, all others are let go until it
+    /// is free: two calls could wait for each other, as a folder has other names through links, and no
+    /// order of names prevents that.
+    fn take_all(&mut self, mut places: Vec<Place<'a>>) -> Result<(), ToolError> {
         let mut pause = PAUSE_MIN;
-        loop {
-            if self.locks.is_empty() {
-                self.since = now();
-            }
-            match place.require_mutable().and_then(|()| place.make(&name)) {
-                Ok(()) => break,
-                Err(ErrorCode::NoEntry) => return Ok(()),
-                // Another name of the same file, or one that begins as this one does.
-                Err(ErrorCode::Exist) if self.has(&place, &name) => return Ok(()),
-                Err(ErrorCode::Exist) if self.may_wait() => place.clear(&name, &cleaning),
-                Err(ErrorCode::Exist) => return Err(busy(place.path)),
-                Err(code) => return Err(place.error(code)),
-            }
+        while let Some(place) = places.pop() {
+            let Some(taken) = self.take(place)? else { continue };
+            places.extend(self.let_go());
+            places.push(taken);
             sleep(pause);
             self.waited += pause;
             pause = PAUSE_MAX.min(pause * 2);
         }
-        self.locks.push(Lock { place, name });
         Ok(())
     }
 
-    /// Who has one file waits no longer for another than both may be changed.
-    fn may_wait(&self) -> bool {
-        self.waited < WAIT_MAX && self.age() <= HELD_MAX
+    /// Takes the file at `place`, or returns that where another call has it.
+    fn take(&mut self, place: Place<'a>) -> Result<Option<Place<'a>>, ToolError> {
+        let names = [place.below.beside("lock-0"), place.below.beside("lock-1")];
+        let [Some(name), Some(cleaning)] = names else {
+            return Err(place.error(ErrorCode::IsDirectory));
+        };
+        if self.locks.is_empty() {
+            self.since = now();
+        }
+        match place.require_mutable().and_then(|()| place.make(&name)) {
+            Ok(()) => self.locks.push(Lock { place, name }),
+            Err(ErrorCode::NoEntry) => {}
+            // What a link leads to may be written where no lock may be made.
+            Err(ErrorCode::Access | ErrorCode::NotPermitted) => {}
+            // Another name of the same file, or one that begins as this one does.
+            Err(ErrorCode::Exist) if self.has(&place, &name) => {}
+            Err(ErrorCode::Exist) if self.waited >= WAIT_MAX => return Err(busy(place.path)),
+            Err(ErrorCode::Exist) if place.clear(&name, &cleaning).is_ok() => {
+                return Ok(Some(place));
+            }
+            // What cannot be removed is nobody's lock.
+            Err(ErrorCode::Exist) => {}
+            Err(code) => return Err(place.error(code)),
+        }
+        Ok(None)
     }
 
     /// Says whether the lock of that name is one of these.
@@ -110,14 +123,25 @@ impl<'a> Held<'a> {
         let mut own = self.locks.iter();
         there.is_some() && own.any(|lock| id(&lock.place.root, &lock.name) == there)
     }
+
+    /// Lets go of all files, and returns where they are.
+    fn let_go(&mut self) -> Vec<Place<'a>> {
+        // After so long they may be of somebody else.
+        let is_own = self.age() <= LEFT_AFTER;
+        let places = self.locks.drain(..).map(|Lock { place, name }| {
+            if is_own {
+                // What stays counts for nothing after a while.
+                let _ = place.remove(&name);
+            }
+            place
+        });
+        places.collect()
+    }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // After so long they may be of somebody else.
-        if self.age() <= LEFT_AFTER {
-            self.locks.iter().for_each(|lock| lock.place.remove(&lock.name));
-        }
+        drop(self.let_go());
     }
 }
 
@@ -149,31 +173,44 @@ impl Place<'_> {
         self.root.open_at(PathFlags::empty(), name, how, DescriptorFlags::WRITE).map(drop)
     }
 
-    fn remove(&self, name: &str) {
-        // What stays counts for nothing after a while.
-        let _ = self.root.unlink_file_at(name);
+    fn remove(&self, name: &str) -> Result<(), ErrorCode> {
+        match self.root.unlink_file_at(name) {
+            Err(ErrorCode::NoEntry) => Ok(()),
+            removed => removed,
+        }
     }
 
     /// Removes the lock `name` where it was left. Only who has made `cleaning` does, and looks once
     /// more: of two who came upon it, the second would remove the lock that the first has made since.
-    fn clear(&self, name: &str, cleaning: &str) {
-        if !self.is_left(name) {
-            return;
+    /// A file system may have a clock of its own, so it is that file which says what time it is there.
+    ///
+    /// # Errors
+    /// What was left cannot be removed.
+    fn clear(&self, name: &str, cleaning: &str) -> Result<(), ErrorCode> {
+        if !self.is_left(name, now()) {
+            return Ok(());
         }
-        match self.make(cleaning) {
-            Ok(()) if self.is_left(name) => self.remove(name),
-            Ok(()) => {}
-            Err(_) if self.is_left(cleaning) => {}
-            Err(_) => return,
-        }
-        self.remove(cleaning);
+        let cleared = match self.make(cleaning) {
+            Ok(()) => match self.changed(cleaning) {
+                Some(here) if self.is_left(name, here) => self.remove(name),
+                _ => Ok(()),
+            },
+            Err(ErrorCode::Exist) if self.is_left(cleaning, now()) => Ok(()),
+            Err(ErrorCode::Exist) => return Ok(()),
+            Err(code) => return Err(code),
+        };
+        let cleaned = self.remove(cleaning);
+        cleared.and(cleaned)
     }
 
-    /// Says whether a lock is too old to be anybody's.
-    fn is_left(&self, name: &str) -> bool {
-        let stat = self.root.stat_at(PathFlags::empty(), name).ok();
-        let made = stat.and_then(|stat| stat.data_modification_timestamp);
-        made.is_some_and(|made| now().abs_diff(time(made)) > LEFT_AFTER)
+    /// Says whether a lock is too old at that time to be anybody's.
+    fn is_left(&self, name: &str, now: Duration) -> bool {
+        self.changed(name).is_some_and(|changed| now.abs_diff(changed) > LEFT_AFTER)
+    }
+
+    fn changed(&self, name: &str) -> Option<Duration> {
+        let stat = self.root.stat_at(PathFlags::empty(), name).ok()?;
+        stat.data_modification_timestamp.map(time)
     }
 }
 

@@ -48,6 +48,22 @@ const PARTS: [&str; 9] = [
 /// What looks at all that stands beside it.
 const WHOLE: [&str; 4] =
     ["$dynamicRef", "$recursiveRef", "unevaluatedItems", "unevaluatedProperties"];
+/// What one dialect reads otherwise than another one, or not at all.
+const DIALECTS: [&str; 13] = [
+    "additionalItems",
+    "contentEncoding",
+    "contentMediaType",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "format",
+    "if",
+    "maxContains",
+    "minContains",
+    "prefixItems",
+    "then",
+];
 
 /// Returns a schema that takes all that `own` and `other` both take: nothing else where a plain one says
 /// that, and never less. Where the two cannot be laid over each other at all, it is `other`, which somebody
@@ -72,10 +88,17 @@ fn typed(schema: &Value, own: &Value) -> Value {
 fn join(own: &Object, other: &Object) -> Option<Object> {
     let properties = properties(own, other)?;
     let is_closed = closed(own) || closed(other);
-    let is_mixed = own.get("$schema") != other.get("$schema");
     let has_parts = |schema: &Object| PARTS.iter().any(|part| schema.contains_key(*part));
-    let is_plain = |schema: &Object| is_plain(schema, is_mixed);
     if !is_plain(own) || !is_plain(other) || (has_parts(own) && has_parts(other)) {
+        return None;
+    }
+    // One dialect holds for all of it.
+    let read_anew = match (own.get("$schema"), other.get("$schema")) {
+        (first, second) if first == second => None,
+        (Some(_), _) => Some(other),
+        (None, _) => Some(own),
+    };
+    if read_anew.is_some_and(is_of_a_dialect) {
         return None;
     }
     let mut all = own.clone();
@@ -103,24 +126,32 @@ fn join(own: &Object, other: &Object) -> Option<Object> {
 }
 
 /// Says whether nothing in it would mean something else beside more: of references, those to definitions
-/// stay what they are. Beside one of another dialect, `is_mixed`, items by their places would.
-fn is_plain(schema: &Object, is_mixed: bool) -> bool {
+/// stay what they are.
+fn is_plain(schema: &Object) -> bool {
     let is_old = |of: &Value| of.as_str().is_some_and(|of| of.contains("draft-04"));
     let leads_away = |to: &Value| {
         let to = to.as_str().unwrap_or_default();
         !to.starts_with("#/$defs/") && !to.starts_with("#/definitions/")
     };
-    let has_places = |node: &Value| {
-        node.get("prefixItems").is_some() || node.get("items").is_some_and(Value::is_array)
-    };
     let is_hard = |node: &Value| {
-        node.get("$ref").is_some_and(leads_away)
-            || WHOLE.iter().any(|key| node.get(key).is_some())
-            || (is_mixed && has_places(node))
+        node.get("$ref").is_some_and(leads_away) || WHOLE.iter().any(|key| node.get(key).is_some())
     };
     !schema.contains_key("$ref")
         && !schema.get("$schema").is_some_and(is_old)
         && !any_schema(&Value::Object(schema.clone()), &is_hard)
+}
+
+/// Says whether anything in it could mean something else in another dialect.
+fn is_of_a_dialect(schema: &Object) -> bool {
+    let says = |key: &String| key != "$ref" && !WORDS.contains(&key.as_str());
+    // Older ones read nothing beside a reference.
+    let is_refined = |node: &Object| node.contains_key("$ref") && node.keys().any(says);
+    let is_hard = |node: &Value| {
+        DIALECTS.iter().any(|key| node.get(key).is_some())
+            || node.get("items").is_some_and(Value::is_array)
+            || node.as_object().is_some_and(is_refined)
+    };
+    any_schema(&Value::Object(schema.clone()), &is_hard)
 }
 
 /// Says whether it takes no property but those it names.
@@ -280,8 +311,41 @@ mod tests {
         let plain = json!({"type": "object", "properties": {"b": {"items": {"type": "string"}}}});
         assert_eq!(together(&old, &new), new);
         assert_eq!(together(&new, &old), old);
-        assert_eq!(together(&plain, &old), old);
+        assert_eq!(together(&old, &plain)["properties"].as_object().unwrap().len(), 2);
         assert_eq!(together(&new, &plain)["properties"].as_object().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_dialects_read_otherwise_is_read_in_the_one_that_it_is_written_in() {
+        let dialect = |name: &str, mut schema: Value| {
+            schema["$schema"] = json!(name);
+            schema
+        };
+        let (old, new) = (
+            "http://json-schema.org/draft-07/schema#",
+            "https://json-schema.org/draft/2020-12/schema",
+        );
+        let plain = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        for schema in [
+            json!({"properties": {"a": {"$ref": "#/definitions/x", "maxLength": 1}}, "definitions": {"x": {}}}),
+            json!({"dependentRequired": {"a": ["b"]}}),
+            json!({"dependencies": {"a": ["b"]}}),
+            json!({"properties": {"a": {"format": "email"}}}),
+        ] {
+            let mut other = dialect(old, schema.clone());
+            other["type"] = json!("object");
+            assert_eq!(together(&dialect(new, plain.clone()), &other), other);
+            // What is not read anew stays what it is.
+            assert_ne!(together(&plain, &other), other);
+        }
+        // A word beside a reference says nothing.
+        let word =
+            json!({"properties": {"b": {"$ref": "#/$defs/x", "title": "B"}}, "$defs": {"x": {}}});
+        let all = together(&dialect(old, plain), &dialect(new, word));
+        assert_eq!(
+            (&all["$schema"], all["properties"].as_object().unwrap().len()),
+            (&json!(old), 2)
+        );
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Complaints {
         while let Some(open) = lines {
             let text = match open.next().await {
                 Ok(Some(Line::Text(text))) => text,
-                Ok(Some(Line::TooLong(_))) => b"(a line that is too long)".to_vec(),
+                Ok(Some(Line::TooLong(..))) => b"(a line that is too long)".to_vec(),
                 Ok(None) if flood::is_flood(open) => return true,
                 Ok(None) | Err(_) => {
                     *lines = None;

@@ -89,4 +89,18 @@ mod tests {
     async fn an_answer_does_not_count() {
         assert_eq!(come_through(1_023, true).await, 2_048);
     }
+
+    #[tokio::test]
+    async fn an_answer_that_is_too_long_does_not_count_either() {
+        const LINE_BYTES: usize = 65_536;
+        let input = format!("{}\n", "x".repeat(LINE_BYTES)).repeat(2 * LEFT_BYTES / LINE_BYTES);
+        let mut lines = bounded(input.as_bytes(), 1_024);
+        lines.reader().get_mut().set_limit(LEFT_BYTES as u64);
+        let (mut allowance, mut count) = (Allowance::new(), 0);
+        while let Some(Line::TooLong(_, bytes)) = lines.next().await.unwrap() {
+            allowance.count(&mut lines, bytes, true);
+            count += 1;
+        }
+        assert_eq!((count, is_flood(&mut lines)), (2 * LEFT_BYTES / LINE_BYTES, false));
+    }
 }

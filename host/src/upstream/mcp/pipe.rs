@@ -211,8 +211,7 @@ impl Hears {
                 Ok(Some(Line::Text(text))) => {
                     (text.len(), self.hear(message::read(&text), text.len()))
                 }
-                Ok(Some(Line::TooLong(beginning))) => {
-                    let bytes = BRIDGE_MESSAGE_BYTES_MAX;
+                Ok(Some(Line::TooLong(beginning, bytes))) => {
                     (bytes, self.hear(message::unread(&beginning), bytes))
                 }
                 Ok(None) if flood::is_flood(&mut lines) => {

@@ -137,7 +137,7 @@ async fn answer(mut stream: TcpStream, expected: Expected<'_>) -> io::Result<Opt
         match lines.next().await? {
             Some(Line::Text(line)) if line.trim_ascii().is_empty() => break,
             Some(Line::Text(line)) => drop(first.get_or_insert(line)),
-            Some(Line::TooLong(_)) | None => return Ok(None),
+            Some(Line::TooLong(..)) | None => return Ok(None),
         }
     }
     let first = String::from_utf8(first.unwrap_or_default()).unwrap_or_default();
