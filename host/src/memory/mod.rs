@@ -5,7 +5,8 @@
 //! is acknowledged is on disk, all of a request's entries or none, and recorded before that.
 //!
 //! A semantic query is answered by full-text search, ranked by BM25: words are compared without
-//! regard to case and accents, and an entry with any of them is found. Where the store names an
+//! regard to case and accents, and an entry with any of them is found. Scripts without spaces have no
+//! words here, but what is between two punctuation marks. Where the store names an
 //! `embedding`, the newest entries are also ranked by how near their vectors are to the query's, and the
 //! two rankings are mixed; under `search.strategy: vector-only` that ranking stands alone. The score is
 //! higher for the better; of equal ones the newer comes first.
