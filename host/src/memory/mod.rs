@@ -406,8 +406,10 @@ fn add(
 }
 
 fn too_large(plan: &StorePlan) -> CallError {
+    // Without a number to be left, compacting makes no room.
+    let way = if plan.compacts_to.is_some() { "compact it or give" } else { "give" };
     let reason = format!(
-        "the memory store `{}` is full: {} MiB; compact it or give it a retention",
+        "the memory store `{}` is full: {} MiB; {way} it a retention",
         plan.name,
         plan.max_bytes >> 20
     );
