@@ -19,6 +19,7 @@ use clawhost_tests::host::text;
 use clawhost_tests::{Cli, Guest, Postgres, TestHost, wait};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio_postgres::NoTls;
 
 use crate::cli::PROGRAM;
 use crate::drop_in::saying;
@@ -29,6 +30,7 @@ const KILLS_POSTGRES: u32 = 60;
 /// Tells the child where to seed.
 const STORE: &str = "CLAWHOST_TEST_CATALOGS_STORE";
 const CHILD: &str = "catalogs::a_child_seeds_until_it_is_killed";
+const POSTGRES_TABLES: &str = include_str!("../../host/src/registry/releases/postgres.sql");
 /// A store of a test's own.
 enum Store {
     Embedded(TempDir),
@@ -117,6 +119,7 @@ over_both! {
     a_running_host_follows_the_pin_and_a_running_call_keeps_its_version
     nothing_of_a_version_grants_anything
     what_was_seeded_outlives_kill_9
+    who_comes_first_at_once_makes_the_tables_once
 }
 
 /// A folder with what is to be seeded.
@@ -445,6 +448,20 @@ async fn what_was_seeded_outlives_kill_9(store: Store) {
     }
 }
 
+async fn who_comes_first_at_once_makes_the_tables_once(store: Store) {
+    let seed = |number: u32| {
+        let releases = store.releases();
+        tokio::spawn(async move {
+            let (release, bytes) = sown("first", number);
+            releases.seed(&release, vec![bytes], "test").await
+        })
+    };
+    for seeded in (0..8).map(seed).collect::<Vec<_>>() {
+        assert!(seeded.await.unwrap().unwrap().1);
+    }
+    assert_eq!(store.releases().numbers().await.unwrap(), (1..=8).collect::<Vec<_>>());
+}
+
 const CLAW: &str = clawhost_tests::claw!(
     "catalogs",
     "autonomous",
@@ -550,4 +567,37 @@ async fn postgres_is_not_asked_in_the_clear_where_tls_is_wanted() {
     let releases = Releases::postgres(&url, None, &TrustedRoots::Mozilla, "default").unwrap();
     let error = releases.numbers().await.unwrap_err();
     assert!(error.to_string().contains("TLS"), "{error}");
+}
+
+#[cfg_attr(not(postgres), ignore = "SKIPPED: there is no PostgreSQL on this machine")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_while_another_makes_the_tables_touches_none_of_them() {
+    let postgres = Postgres::start().await;
+    let (other, connection) = tokio_postgres::connect(&postgres.url(), NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    // A host that came before, and seeds.
+    let seeds = format!("BEGIN; SELECT pg_advisory_xact_lock(7236832946128); {POSTGRES_TABLES}");
+    other.batch_execute(&seeds).await.unwrap();
+    let releases = open(&postgres.url());
+    let asked = tokio::spawn(async move { releases.numbers().await });
+    let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    wait::within("it to wait its turn", async {
+        while other.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+    })
+    .await;
+    other.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(asked.await.unwrap(), Ok(Vec::new()));
+    drop(other);
+    connection.await.unwrap().unwrap();
+}
+
+#[cfg_attr(not(postgres), ignore = "SKIPPED: there is no PostgreSQL on this machine")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_of_another_program_is_told_and_left_alone() {
+    let postgres = Postgres::start().await;
+    postgres.sql("CREATE TABLE tool_registries (name TEXT, version BIGINT)").await.unwrap();
+    let error = open(&postgres.url()).numbers().await.unwrap_err().to_string();
+    assert!(error.contains("another program has them"), "{error}");
+    postgres.sql("TRUNCATE tool_registries").await.unwrap();
+    assert!(postgres.sql("SELECT FROM registry_pins").await.is_err());
 }

@@ -10,7 +10,7 @@ use clawhost::state::Database;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_tests::host::call_within;
 use clawhost_tests::wait::{until, within};
-use clawhost_tests::{Cli, Guest, TestHost};
+use clawhost_tests::{Cli, Guest, TestHost, source_root};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
@@ -80,6 +80,19 @@ async fn what_callers_do_wrong_and_policy_refuses_never_counts() {
     assert_eq!(host.host().call(hurried).await.unwrap_err().kind, ErrorKind::Timeout);
     assert_eq!(host.host().quarantine().anomalies().await.unwrap(), []);
     host.ask("read_file", json!({"path": "a.txt"})).await;
+}
+
+/// A function has its error alone to refuse arguments by.
+#[tokio::test]
+async fn what_a_function_answers_never_counts() {
+    let functions = source_root().join("guest-tools/examples/wat/functions.wat");
+    let host = TestHost::builder().tool_file("functions.wat", &std::fs::read(functions).unwrap());
+    let host = host.runtime_file("version: 1\nimmune: { quarantine_threshold: 1 }").build().await;
+    for _ in 0..2 {
+        let odd = host.call("text_half", json!({"of": 3})).await.unwrap();
+        assert_eq!(odd.error_kind, Some("function-error"));
+    }
+    assert_eq!(host.host().quarantine().anomalies().await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -133,7 +133,7 @@ fn check(args: &KeyValueStore) -> Result<(), ToolError> {
     }
 }
 
-/// Returns a value as what is kept of it. The host refuses a longer one too, but as a failure.
+/// Returns a value as what is kept of it. The host refuses a longer one too; no call need go there.
 fn written(value: Option<&Value>) -> Result<String, ToolError> {
     let text = value.map(Value::to_string).unwrap_or_default();
     if text.len() > VALUE_BYTES_MAX {

@@ -17,8 +17,8 @@ use crate::quarantine::{Hold, Quarantine, Seen};
 /// Say which tools are in quarantine and why, release them, and say what helps
 ///
 /// A tool that fails three times within ten minutes in the same way for one caller is not called for
-/// that caller for an hour; then one call tries it, and a failure doubles the time. What a caller got
-/// wrong never counts. Running hosts heed these verbs within a second.
+/// that caller for an hour; then one call tries it, and a failure doubles the time. What policy refuses
+/// never counts, nor what a tool says of its arguments. Running hosts heed these verbs within a second.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  clawhost quarantine list\n  clawhost quarantine release word_count --reason 'new build'\n  clawhost quarantine vaccinate sha256:4f0c --procedure 'Ask for fewer rows.'"

@@ -5,7 +5,8 @@
 //! is acknowledged is on disk, all of a request's entries or none, and recorded before that.
 //!
 //! A semantic query is answered by full-text search, ranked by BM25: words are compared without
-//! regard to case and accents, and an entry with any of them is found. Where the store names an
+//! regard to case and accents, and an entry with any of them is found. Scripts without spaces have no
+//! words here, but what is between two punctuation marks. Where the store names an
 //! `embedding`, the newest entries are also ranked by how near their vectors are to the query's, and the
 //! two rankings are mixed; under `search.strategy: vector-only` that ranking stands alone. The score is
 //! higher for the better; of equal ones the newer comes first.
@@ -405,8 +406,10 @@ fn add(
 }
 
 fn too_large(plan: &StorePlan) -> CallError {
+    // Without a number to be left, compacting makes no room.
+    let way = if plan.compacts_to.is_some() { "compact it or give" } else { "give" };
     let reason = format!(
-        "the memory store `{}` is full: {} MiB; compact it or give it a retention",
+        "the memory store `{}` is full: {} MiB; {way} it a retention",
         plan.name,
         plan.max_bytes >> 20
     );

@@ -1,9 +1,16 @@
 //! Words: what of an entry is searched, and a query as the search engine reads it.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use clawhost_core::limits::MEMORY_QUERY_WORDS_MAX;
+use regex::Regex;
 use serde_json::Value;
+
+/// A word: letters, digits and what is for private use, as in the index. That one ends a word at most marks as
+/// well; a query's goes on, as the words of many scripts hold some, and their parts are then found side by side.
+static WORD: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[\p{L}\p{M}\p{N}\p{Co}]+").ok());
 
 /// Returns the text of an entry: its key, and every text and number of its content, one a line.
 pub(super) fn of_entry(key: Option<&str>, content: &Value) -> String {
@@ -33,22 +40,18 @@ fn push(text: &mut String, words: &str) {
 
 /// Returns the query for entries with any word of `text`; nothing where it has none.
 ///
-/// Each word is quoted, so that nothing in it is read as the engine's own language. Of very many
-/// different words the first [`MEMORY_QUERY_WORDS_MAX`] count.
+/// Each word is quoted, so that nothing in it is read as the engine's own language. It holds no quotation mark,
+/// and no NUL, which would end the query early. Of very many different words the first
+/// [`MEMORY_QUERY_WORDS_MAX`] count.
 pub(super) fn any_of(text: &str) -> Option<String> {
     let mut seen = HashSet::new();
-    let quoted: Vec<String> = text
-        .split(separates)
-        .filter(|word| !word.is_empty() && seen.insert(word.to_lowercase()))
+    let words = WORD.iter().flat_map(|word| word.find_iter(text)).map(|found| found.as_str());
+    let quoted: Vec<String> = words
+        .filter(|word| seen.insert(word.to_lowercase()))
         .take(MEMORY_QUERY_WORDS_MAX)
         .map(|word| format!("\"{word}\""))
         .collect();
     (!quoted.is_empty()).then(|| quoted.join(" OR "))
-}
-
-/// Quotation marks are among them, and so is NUL, which would end the query early.
-fn separates(c: char) -> bool {
-    c.is_whitespace() || c.is_control() || c.is_ascii_punctuation()
 }
 
 #[cfg(test)]
@@ -69,6 +72,20 @@ mod tests {
         assert_eq!(any_of(text).as_deref(), Some(words));
         for nothing in ["", " \n", "\"\"", "***", "\0"] {
             assert_eq!(any_of(nothing), None, "{nothing:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_parted_by_all_that_is_none_in_any_script() {
+        for between in
+            ["—", "–", "…", "、", "，", "。", "·", "→", "،", "।", "\u{200b}", "\u{3000}", "🦀"]
+        {
+            let query = any_of(&format!("alpha{between}7½"));
+            assert_eq!(query.as_deref(), Some("\"alpha\" OR \"7½\""), "{between:?}");
+        }
+        for word in ["cafe\u{301}", "हिन्दी", "ภาษาไทย", "東京タワー", "\u{e000}"]
+        {
+            assert_eq!(any_of(word), Some(format!("\"{word}\"")));
         }
     }
 

@@ -4,7 +4,8 @@
 //! same parameters gets the first answer, or waits for it where the request still runs; the same
 //! id with other parameters is refused. A row is on disk before the work begins and the answer
 //! before it leaves, so that neither a restart nor `kill -9` makes a request run twice: one that
-//! was running when its host died has an outcome that nobody knows, and is answered so.
+//! was running when its host died has an outcome that nobody knows, and is answered so. So is one
+//! that another host on the store still runs, which looks the same here.
 //!
 //! Every answer that was decided is kept, errors too. Only where an error's stage says that nothing
 //! was carried out, for want of room or of a store, may the same request be tried again.
@@ -100,7 +101,7 @@ impl Replay {
     /// Those of `work`, again each time. [`ErrorKind::InvalidArguments`]: the id was used with
     /// other parameters. [`ErrorKind::Overloaded`]: the principal's part of the window is full.
     /// [`ErrorKind::Internal`]: the outcome of the first request is not known, or the store
-    /// cannot be used and nothing was run.
+    /// cannot be used and nothing was run; [`ErrorKind::MemoryBackend`] where that was to store.
     pub async fn once(
         &self,
         key: Key,
@@ -183,8 +184,9 @@ async fn carry_out(
 impl Inner {
     async fn claim(&self, key: &Key, digest: String) -> Result<Known, CallError> {
         let (key, now) = (key.clone(), self.clock.now_ms());
+        let kind = unusable(key.method);
         let claimed = self.database.run(move |db| table::claim(db, &key, &digest, now)).await;
-        claimed.map_err(|error| error.into_call_error(ErrorKind::Internal))
+        claimed.map_err(|error| error.into_call_error(kind))
     }
 
     /// Keeps what a request came to. Where the store refuses, the row of a running request stays,
@@ -223,6 +225,15 @@ fn nothing_was_done(answer: &Answer) -> bool {
     }
 }
 
+/// Returns what it is to a request of `method` that the store cannot be used. The protocol has a code of its own
+/// for that where something was to be stored.
+fn unusable(method: &str) -> ErrorKind {
+    match method {
+        "claw.memory.store" => ErrorKind::MemoryBackend,
+        _ => ErrorKind::Internal,
+    }
+}
+
 /// Returns what a request is answered with whose session ended before it did.
 pub(crate) fn stopped() -> CallError {
     let text = "the session was stopped before this came to its end";
@@ -243,7 +254,7 @@ fn full(limit: Limit, value: u64) -> CallError {
 }
 
 fn unknown() -> CallError {
-    let reason = "outcome unknown: the host ended while this request ran; it is not run again";
+    let reason = "outcome unknown: another host runs this request, or a host ended while it ran; it is not run again, and has its answer as soon as there is one";
     CallError::new(ErrorKind::Internal, reason).with("stage", "replay")
 }
 

@@ -318,7 +318,32 @@ async fn without_a_store_nothing_is_run() {
     let window = Window::new();
     window.database.run(|db| db.execute_batch("DROP TABLE replays")).await.unwrap();
     assert_eq!(kind(window.once(call("1"), "d").await), ErrorKind::Internal);
+    let store = key("agent", "claw.memory.store", "1");
+    assert_eq!(kind(window.once(store, "d").await), ErrorKind::MemoryBackend);
     assert_eq!(window.runs(), 0);
+}
+
+#[tokio::test]
+async fn what_another_host_runs_is_not_run_here_and_answered_once_it_has_ended() {
+    let window = Window::new();
+    let other = Window::over(window.database.clone());
+    let ((begin, begun), (end, ended)) = (oneshot::channel(), oneshot::channel());
+    let work = async move {
+        begin.send(()).unwrap();
+        Ok(ended.await.unwrap())
+    };
+    let replay = window.replay.clone();
+    let first =
+        tokio::spawn(
+            async move { replay.once(call("1"), "d", CancellationToken::new(), work).await },
+        );
+    begun.await.unwrap();
+    let told = other.once(call("1"), "d").await.unwrap_err().message;
+    assert!(told.contains("another host runs this request"), "{told}");
+    end.send(json!("done")).unwrap();
+    assert_eq!(first.await.unwrap(), Ok(json!("done")));
+    assert_eq!(other.once(call("1"), "d").await, Ok(json!("done")));
+    assert_eq!(other.runs(), 0);
 }
 
 #[tokio::test]

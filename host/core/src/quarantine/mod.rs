@@ -1,10 +1,10 @@
 //! Quarantine: which failures are a tool's own, when there are too many of one kind, and for how long
 //! the tool then rests.
 //!
-//! What a caller got wrong, what policy refused and what the host itself did wrong never count. Arguments
-//! can make a tool fail all the same, so failures are counted for each caller, and a tool rests for who
-//! met them: nobody takes it from another. Deliberately absent: keeping anything, and the time, which is
-//! an argument.
+//! What is told as the caller's mistake, what policy refused and what the host itself did wrong never
+//! count. Arguments can make a tool fail all the same, so failures are counted for each caller, and a tool
+//! rests for who met them: nobody takes it from another. Deliberately absent: keeping anything, and the
+//! time, which is an argument.
 
 mod signature;
 
@@ -98,7 +98,8 @@ pub fn anomaly(outcome: &Result<ToolReply, CallError>, had_its_time: bool) -> Op
     }
 }
 
-/// A program's exit code, and what a server says of a call, may be about the arguments.
+/// A tool of our own world has other words for arguments than `execution-failed`. A program's exit code, a
+/// function's error, and what a server or a service says of a call may be about them: those have no others.
 fn is_own_fault(kind: &str) -> bool {
     matches!(kind, "execution-failed" | "invalid-result" | "postcondition" | "trap")
 }
@@ -177,11 +178,13 @@ mod tests {
             ("postcondition", true),
             ("exit", false),
             ("file-not-found", false),
+            ("function-error", false),
             ("invalid-args", false),
             ("invalid-path", false),
             ("not-found", false),
             ("permission-denied", false),
             ("server-error", false),
+            ("service-error", false),
             ("timeout", false),
         ] {
             let reply = Ok(ToolReply::error(kind, "no"));

@@ -2,7 +2,7 @@
 //!
 //! A chain is opened when the story comes to its beginning, and each file is read line by line.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,10 @@ pub(super) struct Events {
     dir: Option<Dir>,
     /// Chains that are not open yet, the oldest last, each with the time of its beginning.
     later: Vec<(String, String)>,
-    open: Vec<Source>,
+    /// Those with events to come, by the time of the next one, and by which of them was opened first: of one
+    /// time, the events of a source stay together.
+    open: BTreeMap<(String, u64), Source>,
+    opened: u64,
     /// The calls that turns tell of.
     told_of: HashSet<Made>,
     /// Where calls of turns to come are in the record, by what asked for them.
@@ -115,8 +118,8 @@ impl Events {
             let turn = serde_json::from_slice::<TurnLine>(&line?);
             told_of.extend(turn.iter().flat_map(TurnLine::made));
         }
-        let (open, told) = (Vec::new(), HashMap::new());
-        let mut events = Self { dir, later, open, told_of, told, skipped: 0 };
+        let (open, told) = (BTreeMap::new(), HashMap::new());
+        let mut events = Self { dir, later, open, opened: 0, told_of, told, skipped: 0 };
         for files in histories {
             events.add(lines(files.clone()), None)?;
         }
@@ -125,16 +128,14 @@ impl Events {
 
     /// Adds a source that has events.
     fn add(&mut self, lines: Lines, chain: Option<String>) -> io::Result<()> {
-        let source = Source { lines, chain, next: VecDeque::new() };
-        let filled = self.filled(source)?;
-        self.open.extend(filled);
-        Ok(())
+        self.opened += 1;
+        self.put(self.opened, Source { lines, chain, next: VecDeque::new() })
     }
 
-    /// Returns `source` with its next event, if it has one.
-    fn filled(&mut self, mut source: Source) -> io::Result<Option<Source>> {
+    /// Puts `source` where its next event belongs, if it has one.
+    fn put(&mut self, number: u64, mut source: Source) -> io::Result<()> {
         while source.next.is_empty() {
-            let Some(line) = source.lines.next() else { return Ok(None) };
+            let Some(line) = source.lines.next() else { return Ok(()) };
             match (serde_json::from_slice::<Value>(&line?), &source.chain) {
                 (Ok(record), Some(chain)) if record.get("event").is_some() => {
                     source.next.extend(self.call(chain, record));
@@ -146,34 +147,30 @@ impl Events {
                 _ => self.skipped += 1,
             }
         }
-        Ok(Some(source))
+        let time = source.next.front().map(|event| text(event, "ts").to_owned());
+        self.open.insert((time.unwrap_or_default(), number), source);
+        Ok(())
     }
 
     /// Returns the next event.
     pub(super) fn next(&mut self) -> io::Result<Option<Value>> {
         loop {
-            let at =
-                |source: &Source| source.next.front().map(|event| text(event, "ts").to_owned());
-            let first = (0..self.open.len()).min_by_key(|index| self.open.get(*index).and_then(at));
-            let now = first.and_then(|index| at(self.open.get(index)?));
+            let now = self.open.first_key_value().map(|((time, _), _)| time);
             // A chain has nothing that is older than itself.
-            let begun =
-                |(begin, _): &mut (String, String)| now.as_ref().is_none_or(|now| *begin <= *now);
+            let begun = |(begin, _): &mut (String, String)| now.is_none_or(|now| *begin <= *now);
             if let Some((_, chain)) = self.later.pop_if(begun) {
                 if let Some(Ok(lines)) = self.dir.as_ref().map(|dir| audit::lines(dir, &chain)) {
                     self.add(Box::new(lines), Some(chain))?;
                 }
                 continue;
             }
-            let Some(index) = first else { return Ok(None) };
-            let mut source = self.open.swap_remove(index);
+            let Some(((_, number), mut source)) = self.open.pop_first() else { return Ok(None) };
             let mut event = source.next.pop_front();
             // A call ends before its turn does, so it was met by now.
             if let Some(event) = event.as_mut().filter(|event| text(event, "type") == "tool_call") {
                 event["call"] = self.told.remove(text(event, "call")).into();
             }
-            let filled = self.filled(source)?;
-            self.open.extend(filled);
+            self.put(number, source)?;
             return Ok(event);
         }
     }
@@ -315,6 +312,26 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert_eq!(events.skipped, 2, "the torn line and the long one");
+    }
+
+    #[test]
+    fn what_ended_at_the_same_time_as_a_turn_is_not_told_among_its_calls() {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("2000-2-0.jsonl", &call("2000-2-0", 1, 3_500, "1").repeat(2));
+        let refused = json!({"name": "no", "status": "error"});
+        let trace = json!([{"round": 1, "tool_calls": [refused, refused]}]);
+        let ts = clock::rfc3339(3_500);
+        let turn = json!({"claw_id": "ada", "turn": "aa", "ts": ts, "tool_trace": trace});
+        write("h", &format!("{turn}\n"));
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        let mut events = Events::open(Some(dir), &[vec![folder.path().join("h")]]).unwrap();
+        let mut told = Vec::new();
+        while let Some(event) = events.next().unwrap() {
+            told.push(text(&event, "type").to_owned());
+        }
+        assert_eq!(told, ["turn", "tool_call", "tool_call", "call", "call"]);
     }
 
     #[test]

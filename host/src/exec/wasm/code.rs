@@ -169,7 +169,8 @@ fn returned(value: Option<Val>, log: &CallLog) -> Answer {
     Ok((ToolReply { content, structured: Some(structured), ..ToolReply::default() }, bytes))
 }
 
-/// Returns the failure that a function tells of by the error of its `result`.
+/// Returns the failure that a function tells of by the error of its `result`. It may be about the arguments, as
+/// a function has no other way to refuse them: the kind is one that counts for no quarantine.
 fn failed(value: Option<Box<Val>>, log: &CallLog) -> ToolReply {
     let text = match value.map(|value| value::json(*value)) {
         None => "the function failed".to_owned(),
@@ -177,5 +178,5 @@ fn failed(value: Option<Box<Val>>, log: &CallLog) -> ToolReply {
         Some(Ok(value)) => value.to_string(),
     };
     let short = log.short(&text);
-    ToolReply { internal: Some(text), ..ToolReply::error("execution-failed", short) }
+    ToolReply { internal: Some(text), ..ToolReply::error("function-error", short) }
 }

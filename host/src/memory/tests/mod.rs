@@ -413,6 +413,14 @@ async fn a_part_that_is_full_takes_nothing_more_and_keeps_what_it_has() {
     assert_eq!(stores.records("memory.stored").len(), 3);
 }
 
+#[test]
+fn who_has_a_full_store_is_told_to_compact_it_only_where_that_makes_room() {
+    for (compacts_to, told) in [(None, "; give it"), (Some(1), "; compact it or give it")] {
+        let full = too_large(&StorePlan { compacts_to, ..talk() }).message;
+        assert!(full.contains(told), "{full}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_refused_rather_than_cut() {
     let stores = Stores::new(&[StorePlan { max_bytes: 64 << 20, ..talk() }]);

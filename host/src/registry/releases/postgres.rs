@@ -30,8 +30,15 @@ use super::store::{Cell, Row, Statement};
 use crate::upstream::http::{TrustedRoots, client_config};
 
 const TABLES: &str = include_str!("postgres.sql");
-/// What transactions that write wait for, so that no two count versions at once.
+/// How many tables there are by the names of [`TABLES`].
+const FOUND: &str = "SELECT count(to_regclass(name)) FROM \
+     unnest(ARRAY['registry_components', 'registry_pins', 'tool_registries']) AS name";
+const ALL_FOUND: i64 = 3;
+/// What transactions that write wait for, so that no two count versions at once, and nobody makes the tables
+/// that another writes to.
 const ALONE: &str = "SELECT pg_advisory_xact_lock(7236832946128)";
+const NOT_ALL: &str = "PostgreSQL: of the tables `registry_components`, `registry_pins` and \
+     `tool_registries` there are only some, so another program has them: give the registry a database of its own";
 
 /// One PostgreSQL, connected to when it is first asked, and anew after any error.
 pub(super) struct Postgres {
@@ -87,16 +94,31 @@ impl Postgres {
 
     async fn connect(&self) -> Result<Client, String> {
         let connected = self.config.connect(self.tls.clone()).await;
-        let (client, connection) = connected.map_err(|error| told(&error))?;
+        let (mut client, connection) = connected.map_err(|error| told(&error))?;
         // It ends with its client; what it ends with, the next question says.
         tokio::spawn(async move { drop(connection.await) });
-        let ready = "SELECT to_regclass('tool_registries') IS NOT NULL";
-        let ready = client.query_one(ready, &[]).await.and_then(|row| row.try_get(0));
-        if !ready.map_err(|error| told(&error))? {
-            client.batch_execute(TABLES).await.map_err(|error| told(&error))?;
+        match have_tables(&mut client).await.map_err(|error| told(&error))? {
+            true => Ok(client),
+            false => Err(NOT_ALL.to_owned()),
         }
-        Ok(client)
     }
+}
+
+/// Makes the tables where there is none of them, and says whether all are there.
+async fn have_tables(client: &mut Client) -> Result<bool, tokio_postgres::Error> {
+    let found: i64 = client.query_one(FOUND, &[]).await?.try_get(0)?;
+    if found == ALL_FOUND {
+        return Ok(true);
+    }
+    let change = client.transaction().await?;
+    change.batch_execute(ALONE).await?;
+    // Another host may have made them meanwhile.
+    let found: i64 = change.query_one(FOUND, &[]).await?.try_get(0)?;
+    if found == 0 {
+        change.batch_execute(TABLES).await?;
+    }
+    change.commit().await?;
+    Ok(found == 0 || found == ALL_FOUND)
 }
 
 async fn rows(
