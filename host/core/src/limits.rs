@@ -107,6 +107,9 @@ limits! {
     COMPONENT_NESTING_MAX: u64 = 100;
     /// Tools one component may describe.
     COMPONENT_TOOLS_MAX: usize = 256;
+    /// Memory that the schemas of all tools of one component take, parts counted as in [`JSON_NODES_MAX`]: a small file
+    /// can describe gigabytes, and the host holds five copies as long as the file is there. Tens of thousands of properties.
+    COMPONENT_SCHEMAS_BYTES_MAX: usize = 16_777_216;
     /// What a component says about its functions in `package-docs`.
     COMPONENT_DOCS_BYTES_MAX: usize = 262_144;
     /// Types, fields and cases of one exported function, written out: each is a part of its JSON Schemas.

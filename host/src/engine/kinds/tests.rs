@@ -163,6 +163,33 @@ fn ten_thousand_functions_are_refused() {
 }
 
 #[test]
+fn functions_that_share_one_large_type_are_bounded_in_sum() {
+    let exports = |count: usize| -> String {
+        (0..count).map(|at| format!(r#"(export "f{at}" (func $f))"#)).collect()
+    };
+    let served = |count| {
+        let text = format!(
+            r#"(component (core module $m (memory (export "memory") 1)
+              (func (export "r") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+              (func (export "f") (param i32)))
+            (core instance $i (instantiate $m)) (type $t (tuple {}))
+            (alias core export $i "memory" (core memory $memory))
+            (alias core export $i "r" (core func $realloc))
+            (func $f (param "a" $t)
+              (canon lift (core func $i "f") (memory $memory) (realloc $realloc))) {})"#,
+            "u8 ".repeat(900),
+            exports(count)
+        );
+        let engine = engine();
+        let component = Component::new(&engine, text).unwrap();
+        Functions::of(&engine, &component, &Docs::default())
+    };
+    assert_eq!(served(5).unwrap().definitions().len(), 5);
+    let why = served(200).err().unwrap();
+    assert!(why.contains("bytes of memory together"), "{why}");
+}
+
+#[test]
 fn only_versions_that_are_known_are_served() {
     for exports in [
         &["claw:tool/tool@0.1.7"][..],
