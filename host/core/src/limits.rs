@@ -85,6 +85,9 @@ limits! {
     ARGUMENTS_BYTES_MAX: usize = 4_194_304;
     /// A `.wasm` or `.wat` file.
     COMPONENT_BYTES_MAX: u64 = 67_108_864;
+    /// A component in text form: it is parsed in the host, which takes 75 times as much memory. People write tens of
+    /// kilobytes; what is longer was generated, and can be made binary.
+    COMPONENT_TEXT_BYTES_MAX: usize = 1_048_576;
     /// Compiled code on disk, of all hosts that share the folder: what was used longest ago makes room, and is compiled again when it is needed.
     CODE_CACHE_BYTES_MAX: u64 = 4_294_967_296;
     /// Memory of the program that compiles one component.

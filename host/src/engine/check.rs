@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use clawhost_core::limits::{
     COMPONENT_BLOCK_DEPTH_MAX, COMPONENT_BYTES_MAX, COMPONENT_FUNCTION_BYTES_MAX,
-    COMPONENT_FUNCTIONS_MAX, COMPONENT_NESTING_MAX, COMPONENT_TYPES_MAX, COMPONENT_WORK_MAX,
+    COMPONENT_FUNCTIONS_MAX, COMPONENT_NESTING_MAX, COMPONENT_TEXT_BYTES_MAX, COMPONENT_TYPES_MAX,
+    COMPONENT_WORK_MAX,
 };
 use clawhost_core::{digest, imports, truncate};
 use wasmparser::{
@@ -99,7 +100,7 @@ fn wrapped(module: &[u8]) -> Result<Vec<u8>, String> {
 /// Returns a file in binary form, as its digest is told.
 ///
 /// # Errors
-/// It is too large, or its text form does not parse.
+/// It is too large, as text too, or its text form does not parse.
 pub(crate) fn binary(bytes: &[u8]) -> Result<Vec<u8>, String> {
     bound("the file", bytes.len() as u64, COMPONENT_BYTES_MAX, "bytes")?;
     let binary = if bytes.starts_with(WASM_MAGIC) { bytes.to_vec() } else { text(bytes)? };
@@ -117,15 +118,22 @@ fn text(bytes: &[u8]) -> Result<Vec<u8>, String> {
             "the file is neither a WebAssembly binary nor a component in text form".to_owned()
         );
     }
-    wat::parse_bytes(bytes).map(std::borrow::Cow::into_owned).map_err(|error| {
-        // What and where; then it draws the line.
-        let text = error.to_string();
-        let mut lines = text.lines();
-        let what = truncate::text(lines.next().unwrap_or_default(), REASON_BYTES_MAX);
-        let at = lines.next().and_then(|line| line.trim_start().strip_prefix("--> <anon>:"));
-        let at = at.map(|at| format!(", at {at}")).unwrap_or_default();
-        format!("the text form does not parse: {what}{at}")
-    })
+    if bytes.len() > COMPONENT_TEXT_BYTES_MAX {
+        return Err(format!(
+            "the text form has {} bytes; at most {COMPONENT_TEXT_BYTES_MAX} are parsed: make it binary with `wasm-tools parse`",
+            bytes.len()
+        ));
+    }
+    wat::parse_bytes(bytes).map(Cow::into_owned).map_err(|error| unparsed(&error.to_string()))
+}
+
+/// Says what a parser said: what and where; then it draws the line.
+fn unparsed(error: &str) -> String {
+    let mut lines = error.lines();
+    let what = truncate::text(lines.next().unwrap_or_default(), REASON_BYTES_MAX);
+    let at = lines.next().and_then(|line| line.trim_start().strip_prefix("--> <anon>:"));
+    let at = at.map(|at| format!(", at {at}")).unwrap_or_default();
+    format!("the text form does not parse: {what}{at}")
 }
 
 /// Reads the structure once; refuses truncation, what exceeds a bound, a world that is not served,
@@ -358,6 +366,15 @@ mod tests {
             let error = refusal(bytes);
             assert!(error.contains(reason), "{bytes:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_long_text_form_is_not_parsed_and_the_same_component_in_binary_form_is_read() {
+        let comment = ";".repeat(COMPONENT_TEXT_BYTES_MAX);
+        let text = format!("(component (core module (func)))\n{comment}");
+        let error = refusal(text.as_bytes());
+        assert!(error.contains("make it binary"), "{error}");
+        assert!(refusal(&wat::parse_str(&text).unwrap()).contains("another world"));
     }
 
     #[test]
