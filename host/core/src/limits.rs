@@ -108,6 +108,8 @@ limits! {
     COMPONENT_TYPES_MAX: u64 = 100_000;
     /// Modules and components nested inside one component, and their depth.
     COMPONENT_NESTING_MAX: u64 = 100;
+    /// Imports and exports of one component or core module, not of what is nested in it: an interpreter exports thousands.
+    COMPONENT_NAMES_MAX: usize = 100_000;
     /// Tools one component may describe.
     COMPONENT_TOOLS_MAX: usize = 256;
     /// Memory that the schemas of all tools of one component take, parts counted as in [`JSON_NODES_MAX`]: a small file

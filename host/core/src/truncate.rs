@@ -12,11 +12,23 @@ use crate::reply::{Content, ResourceBody, ToolReply};
 const FRAME_BYTES: usize = 256;
 /// JSON around one content block: its type, its keys, its quotes.
 const BLOCK_BYTES: usize = 96;
+/// Reasons of one kind that are told: who mends those knows the others.
+const REASONS_MAX: usize = 10;
 
 /// Cuts `text` to at most `bytes_max` bytes on a character border.
 pub fn text(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     text.get(..end.unwrap_or(0)).unwrap_or("")
+}
+
+/// Returns the first reasons of all, and last how many more there are.
+pub fn reasons(mut all: impl Iterator<Item = String>) -> Vec<String> {
+    let mut told: Vec<String> = all.by_ref().take(REASONS_MAX).collect();
+    match all.count() {
+        0 => {}
+        more => told.push(format!("and {more} more")),
+    }
+    told
 }
 
 /// Cuts `text` to what takes at most `bytes_max` within a text of JSON, on a character border.

@@ -67,7 +67,7 @@ impl Functions {
             }
         }
         if all.definitions.is_empty() {
-            let why = all.left_out.join("; ");
+            let why = truncate::reasons(all.left_out.into_iter()).join("; ");
             let why = if why.is_empty() { "it exports none" } else { &why };
             return Err(format!("no function of it can be a tool: {why}"));
         }
