@@ -7,6 +7,8 @@
 //! [`JSON_DEPTH_MAX`]: crate::limits::JSON_DEPTH_MAX
 //! [`JSON_NODES_MAX`]: crate::limits::JSON_NODES_MAX
 
+mod length;
+
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
@@ -14,6 +16,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+pub use self::length::Length;
 use crate::limits::{JSON_DEPTH_MAX, JSON_NODES_MAX};
 
 /// Why bytes are not one JSON value with one meaning.

@@ -5,7 +5,7 @@ mod strings;
 use serde_json::{Map, Value};
 
 pub(crate) use self::strings::level;
-use crate::json;
+use crate::json::{self, Length};
 use crate::reply::{Content, ResourceBody, ToolReply};
 
 /// Bytes of JSON around the content blocks of a reply.
@@ -62,7 +62,7 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
     }
     let note =
         format!("\n[cut: the whole result is {size} bytes of JSON, {bytes_max} are allowed]");
-    let value = reply.structured.as_ref().map_or(0, |value| value.to_string().len());
+    let value = reply.structured.as_ref().map_or(0, |value| Length::of(value).plain);
     let mut left = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES + escaped_len(&note) + value);
     let mut kept = Vec::new();
     for block in reply.content {
@@ -129,14 +129,14 @@ struct Sizes {
 
 fn sizes_of(reply: &ToolReply) -> Sizes {
     let blocks: usize = reply.content.iter().map(size_of_block).sum();
-    let structured = reply.structured.as_ref().map(Value::to_string).unwrap_or_default();
-    let shown = structured.len() + escaped_len(&structured);
+    let structured = reply.structured.as_ref().map(Length::of).unwrap_or_default();
+    let shown = structured.plain + structured.escaped;
     // A reply without blocks shows its structured value as text too.
-    let value = if reply.content.is_empty() { shown } else { structured.len() };
+    let value = if reply.content.is_empty() { shown } else { structured.plain };
     let more = reply.extras.values().chain([&reply.meta]).map(size_of_object);
     let all = FRAME_BYTES + blocks + value + more.sum::<usize>();
     let said = match &reply.structured {
-        Some(_) => structured.len(),
+        Some(_) => structured.plain,
         None => reply.content.iter().map(said_by).sum(),
     };
     Sizes { all, shown, said }
