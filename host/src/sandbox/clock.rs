@@ -27,6 +27,8 @@ pub enum Exceeded {
     Memory,
     /// Bytes lifted out of the guest, or its result.
     Output,
+    /// Random bytes of one request.
+    Random,
     /// Time to instantiate, before the call's own clock.
     Startup,
     /// Table elements or instances.
@@ -39,7 +41,8 @@ clawhost_core::table! {
     /// Returns the name used in `data.limit` and in records.
     pub Exceeded::name: &'static str {
         Calls: "tool_calls_max", Fuel: "fuel", Handles: "max_open_files", Memory: "memory_mb",
-        Output: "max_output_bytes", Startup: "startup_ms", Table: "table", Time: "timeout_ms",
+        Output: "max_output_bytes", Random: "random_bytes_max", Startup: "startup_ms",
+        Table: "table", Time: "timeout_ms",
     }
 }
 
