@@ -1,6 +1,7 @@
 ;; Has one function with a jump table of a megabyte.
 ;; rows: W20
 ;; loads: one function
+;; binary: whole
 ;;; fields
 (func (param i32)
 (block (block (br_table

@@ -1,6 +1,6 @@
 ;; Asks for more random bytes in one call than a guest can hold.
 ;; rows: W15
-;; ends: trap
+;; ends: -32010 RANDOM_BYTES_MAX
 ;; imports: random
 ;; case: W15 65537
 ;; case: W15 1099511627776

@@ -215,7 +215,7 @@ async fn what_is_no_tool_is_refused_with_what_would_be_right() {
             r#"(component (instance $i) (export "a:b/c" (instance $i)))"#.to_owned(),
             "no function of it can be a tool",
         ),
-        ("deep.wat", nested(50_000), "not compile"),
+        ("deep.wat", nested(30_000), "not compile"),
         ("core.wat", r#"(module (import "env" "log" (func)))"#.to_owned(), "imports from \"env\""),
     ];
     let all: Vec<(&str, &[u8])> =

@@ -110,6 +110,12 @@ async fn an_error_tells_its_line_and_what_was_printed_before() {
         (PYTHON, "float('nan')", &["no JSON form"]),
         (PYTHON, "a = []\na.append(a)\n{'a': a}", &["no JSON form: a value contains itself"]),
         (PYTHON, "class A: pass\n[A()]", &["no JSON form: a value is of the class A"]),
+        (
+            PYTHON,
+            "result = []\nfor i in range(1000): result = [result]",
+            &["no JSON form: a value is nested too deeply"],
+        ),
+        (JS, "'\\ud800'", &["no JSON form", "half of a character"]),
         (PYTHON, "range(3)", &["no JSON form: a value is of a type that has none"]),
     ] {
         let (kind, told) = failure(&host, tool, json!({"code": code})).await;

@@ -27,6 +27,8 @@ const GUEST_KIB_MAX: u64 = 32 << 10;
 const KEPT_KIB: u64 = (GUEST_MEMORY_KEPT_BYTES as u64) >> 10;
 /// What such a guest writes to, of the memory it may have.
 const WRITTEN_KIB: u64 = 64_000;
+/// What a program may cost the host that writes 10 MB of what JSON writes with six times as much.
+const PROGRAM_KIB_MAX: u64 = 80 << 10;
 /// Longer than a call may take.
 const STANDSTILL: Duration = Duration::from_millis(1_500);
 /// A call whose time was over long ago ends at once, at the best of [`TRIES`].
@@ -137,6 +139,36 @@ fn w6_guests_at_their_limit_cost_the_host_little_beside_their_memory() {
     assert!(grown < GUESTS * ((GUEST_MEMORY_MB << 10) + GUEST_KIB_MAX), "{grown}");
     let kept = GUESTS * KEPT_KIB + GUEST_KIB_MAX;
     assert!(after.now_kib < before.now_kib + kept, "{before:?}, then {after:?}");
+}
+
+/// A program that writes all that it may, in control characters.
+const FLOODS: &str = r#"(module
+  (import "wasi_snapshot_preview1" "fd_write" (func $w (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 3)
+  (func (export "_start") (local $i i32)
+    (memory.fill (i32.const 65536) (i32.const 1) (i32.const 65536))
+    (i32.store (i32.const 0) (i32.const 65536))
+    (i32.store (i32.const 4) (i32.const 65536))
+    (loop $again
+      (drop (call $w (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 16)))
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br_if $again (i32.lt_u (local.get $i) (i32.const 159))))))"#;
+
+#[test]
+fn a_program_that_writes_all_it_may_costs_the_host_a_few_times_that() {
+    let cli = prepared();
+    let manifest = MANIFEST.replace("{name: trap}", "{name: trap}, {name: floods}");
+    cli.write("claw.yaml", manifest.replace("timeout_ms: 1000", "timeout_ms: 10000"));
+    cli.write("tools/floods.wat", FLOODS);
+    let mut host = start(&cli);
+    (0..100).for_each(|number| call(&mut host, number));
+    let before = footprint(&host);
+    fs::write(format!("/proc/{}/clear_refs", host.child.id()), "5").unwrap();
+    host.begin("floods", &json!({}));
+    let answer = host.answer().to_string();
+    assert!(answer.contains("[cut: 10420224 bytes in all]"), "{answer}");
+    let grown = footprint(&host).peak_kib - before.now_kib;
+    assert!(grown < PROGRAM_KIB_MAX, "{grown} KiB");
 }
 
 #[tokio::test]

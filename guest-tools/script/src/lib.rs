@@ -121,8 +121,14 @@ pub fn run(
 }
 
 fn parse(json: &str) -> Result<Value, ToolError> {
-    serde_json::from_str(json)
-        .map_err(|why| ToolError::failed(format!("the result has no JSON form: {why}")))
+    serde_json::from_str(json).map_err(|error| {
+        // An interpreter writes only such halves as escapes of that kind.
+        let why = match json.contains("\\ud") {
+            true => "a text in it has half of a character, a lone surrogate".to_owned(),
+            false => error.to_string(),
+        };
+        ToolError::failed(format!("the result has no JSON form: {why}"))
+    })
 }
 
 fn timeout_default() -> u64 {

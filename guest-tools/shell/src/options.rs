@@ -131,6 +131,14 @@ impl Options {
         self.0.iter().rev().map(|(own, _)| *own).find(|own| letters.contains(*own))
     }
 
+    /// The number given with `letter`, which is not 0.
+    pub(crate) fn at_least_one(&self, letter: char) -> Done<Option<usize>> {
+        match self.number(letter)? {
+            Some(0) => usage(format!("-{letter}: it has to be 1 at least")),
+            number => Ok(number),
+        }
+    }
+
     /// The number given with `letter`.
     pub(crate) fn number(&self, letter: char) -> Done<Option<usize>> {
         match self.value(letter) {

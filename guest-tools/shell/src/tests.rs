@@ -344,6 +344,24 @@ fn no_field_is_wider_than_can_be_written() {
 }
 
 #[test]
+fn numbers_that_would_be_other_ones_are_refused_and_others_are_right() {
+    let ended = bounded("seq 9007199254740993 9007199254740994; printf '%u' 18446744073709551615");
+    assert_eq!(text(&ended.stdout), "9007199254740993\n9007199254740994\n18446744073709551615");
+    let long = format!("seq {0} {0}", "9".repeat(50));
+    for script in [
+        "seq 1e17 1e17",
+        "seq -f %g 9007199254740993",
+        "fold -w 0 fruit",
+        "echo a | xargs -n 0",
+        &long,
+    ] {
+        assert_eq!((bounded(script).status, &*text(&bounded(script).stdout)), (2, ""), "{script}");
+    }
+    let ended = bounded("printf %d 0x8000000000000000");
+    assert_eq!((ended.status, &*text(&ended.stdout)), (1, "9223372036854775807"));
+}
+
+#[test]
 fn a_script_ends_at_its_time() {
     let folder = Folder::new("time");
     for script in

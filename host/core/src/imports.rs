@@ -6,6 +6,10 @@
 use std::collections::BTreeSet;
 
 use crate::grants::{Grants, Shell};
+use crate::truncate;
+
+/// The part of a name that a reason shows: it is as long as its author likes.
+const NAME_SHOWN_BYTES_MAX: usize = 200;
 
 /// What it takes to import an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +119,7 @@ fn covers(pattern: &str, interface: &str) -> bool {
 /// Checks that this host can serve every import of a component, under whichever profile.
 ///
 /// # Errors
-/// One sentence for each import that no profile can grant.
+/// One sentence for each import that no profile can grant, or for the first of very many.
 pub fn servable<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), Vec<String>> {
     collect(imports.filter_map(|import| {
         let why = match class_of(import) {
@@ -124,15 +128,15 @@ pub fn servable<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), Vec<St
             None => "no such interface is known to this host",
             Some(_) => return None,
         };
-        Some(format!("it imports `{import}`, which no profile grants: {why}"))
+        Some(format!("it imports `{}`, which no profile grants: {why}", shown(import)))
     }))
 }
 
 /// Checks that `grants` cover every import of a component.
 ///
 /// # Errors
-/// One sentence for each import that is not covered, naming it, the profile, and what would
-/// be right.
+/// One sentence for each import that is not covered, or for the first of very many, naming it,
+/// the profile, and what would be right.
 pub fn check<'a>(
     imports: impl Iterator<Item = &'a str> + Clone,
     grants: &Grants,
@@ -168,14 +172,19 @@ pub fn check<'a>(
             _ => return None,
         };
         Some(format!(
-            "it imports `{import}`, which the profile `{profile}` does not grant: {needs}"
+            "it imports `{}`, which the profile `{profile}` does not grant: {needs}",
+            shown(import)
         ))
     }))
 }
 
 fn collect(refused: impl Iterator<Item = String>) -> Result<(), Vec<String>> {
-    let refused: Vec<String> = refused.collect();
-    if refused.is_empty() { Ok(()) } else { Err(refused) }
+    let told = truncate::reasons(refused);
+    if told.is_empty() { Ok(()) } else { Err(told) }
+}
+
+fn shown(import: &str) -> &str {
+    truncate::text(import, NAME_SHOWN_BYTES_MAX)
 }
 
 #[cfg(test)]
@@ -202,6 +211,19 @@ mod tests {
         let imports = ["wasi:cli/environment@0.2.12", "wasi:filesystem/types", "x:y/z@1.0.0"];
         let own = ["wasi:cli/environment", "wasi:filesystem/types", "x:y/z"];
         assert!(needs(imports.into_iter()).into_iter().eq(own));
+    }
+
+    #[test]
+    fn a_refusal_of_very_many_imports_or_of_a_very_long_one_is_short() {
+        let many = vec!["a:b"; 100_000];
+        let reasons = servable(many.into_iter()).unwrap_err();
+        assert_eq!(reasons.last().unwrap(), "and 99990 more");
+        let long = "x".repeat(100_000);
+        for refused in
+            [servable([&*long].into_iter()), check([&*long].into_iter(), &Grants::default())]
+        {
+            assert!(refused.unwrap_err().concat().len() < 500);
+        }
     }
 
     #[test]

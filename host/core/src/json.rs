@@ -7,6 +7,8 @@
 //! [`JSON_DEPTH_MAX`]: crate::limits::JSON_DEPTH_MAX
 //! [`JSON_NODES_MAX`]: crate::limits::JSON_NODES_MAX
 
+mod length;
+
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
@@ -14,6 +16,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+pub use self::length::Length;
 use crate::limits::{JSON_DEPTH_MAX, JSON_NODES_MAX};
 
 /// Why bytes are not one JSON value with one meaning.
@@ -70,6 +73,22 @@ pub fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     object.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Returns about how much memory `value` takes, in bytes: its texts and names, and 64 for each part, as
+/// [`JSON_NODES_MAX`](crate::limits::JSON_NODES_MAX) counts them.
+pub fn held_bytes(value: &Value) -> usize {
+    let more = match value {
+        Value::Array(items) => items.iter().map(held_bytes).sum::<usize>(),
+        Value::Object(entries) if entries.is_empty() => 0,
+        Value::Object(entries) => {
+            let entry = |(name, value): (&String, &Value)| name.len() + held_bytes(value);
+            OBJECT_NODES * NODE_BYTES + entries.iter().map(entry).sum::<usize>()
+        }
+        Value::String(text) => text.len(),
+        Value::Bool(_) | Value::Null | Value::Number(_) => 0,
+    };
+    NODE_BYTES + more
+}
+
 /// Says whether `json`, which can be parsed, has a whole number that does not fit in 64 bits: what
 /// is parsed is another number then, the nearest one that does.
 ///
@@ -112,6 +131,8 @@ const TOO_DEEP: &str = "nested too deeply";
 const TOO_MANY: &str = "it has too many parts";
 /// What the first entry of an object takes, as it makes room for eleven: parts.
 const OBJECT_NODES: usize = 10;
+/// What a part takes, in bytes.
+const NODE_BYTES: usize = 64;
 
 /// Builds a [`Value`], knowing how deep it already is, and how much of one may still come.
 #[derive(Clone, Copy)]
@@ -294,6 +315,19 @@ mod tests {
         let text = r#"{"a":[1,-2,1.5,"x",true,null,{}],"b":18446744073709551615}"#;
         let expected = json!({"a": [1, -2, 1.5, "x", true, null, {}], "b": u64::MAX});
         assert_eq!(parse(text.as_bytes()).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_a_value_takes_is_that_of_its_parts_and_its_texts() {
+        for (value, parts, texts) in [
+            (json!(null), 1, 0),
+            (json!("four"), 1, 4),
+            (json!({}), 1, 0),
+            (json!([1, true, "a"]), 4, 1),
+            (json!({"name": "four", "b": [{}]}), 1 + OBJECT_NODES + 3, 9),
+        ] {
+            assert_eq!(held_bytes(&value), parts * NODE_BYTES + texts, "{value}");
+        }
     }
 
     #[test]

@@ -85,6 +85,9 @@ limits! {
     ARGUMENTS_BYTES_MAX: usize = 4_194_304;
     /// A `.wasm` or `.wat` file.
     COMPONENT_BYTES_MAX: u64 = 67_108_864;
+    /// A component in text form: it is parsed in the host, which takes 75 times as much memory. People write tens of
+    /// kilobytes; what is longer was generated, and can be made binary.
+    COMPONENT_TEXT_BYTES_MAX: usize = 1_048_576;
     /// Compiled code on disk, of all hosts that share the folder: what was used longest ago makes room, and is compiled again when it is needed.
     CODE_CACHE_BYTES_MAX: u64 = 4_294_967_296;
     /// Memory of the program that compiles one component.
@@ -105,8 +108,13 @@ limits! {
     COMPONENT_TYPES_MAX: u64 = 100_000;
     /// Modules and components nested inside one component, and their depth.
     COMPONENT_NESTING_MAX: u64 = 100;
+    /// Imports and exports of one component or core module, not of what is nested in it: an interpreter exports thousands.
+    COMPONENT_NAMES_MAX: usize = 100_000;
     /// Tools one component may describe.
     COMPONENT_TOOLS_MAX: usize = 256;
+    /// Memory that the schemas of all tools of one component take, parts counted as in [`JSON_NODES_MAX`]: a small file
+    /// can describe gigabytes, and the host holds five copies as long as the file is there. Tens of thousands of properties.
+    COMPONENT_SCHEMAS_BYTES_MAX: usize = 16_777_216;
     /// What a component says about its functions in `package-docs`.
     COMPONENT_DOCS_BYTES_MAX: usize = 262_144;
     /// Types, fields and cases of one exported function, written out: each is a part of its JSON Schemas.

@@ -5,18 +5,30 @@ mod strings;
 use serde_json::{Map, Value};
 
 pub(crate) use self::strings::level;
-use crate::json;
+use crate::json::{self, Length};
 use crate::reply::{Content, ResourceBody, ToolReply};
 
 /// Bytes of JSON around the content blocks of a reply.
 const FRAME_BYTES: usize = 256;
 /// JSON around one content block: its type, its keys, its quotes.
 const BLOCK_BYTES: usize = 96;
+/// Reasons of one kind that are told: who mends those knows the others.
+const REASONS_MAX: usize = 10;
 
 /// Cuts `text` to at most `bytes_max` bytes on a character border.
 pub fn text(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     text.get(..end.unwrap_or(0)).unwrap_or("")
+}
+
+/// Returns the first reasons of all, and last how many more there are.
+pub fn reasons(mut all: impl Iterator<Item = String>) -> Vec<String> {
+    let mut told: Vec<String> = all.by_ref().take(REASONS_MAX).collect();
+    match all.count() {
+        0 => {}
+        more => told.push(format!("and {more} more")),
+    }
+    told
 }
 
 /// Cuts `text` to what takes at most `bytes_max` within a text of JSON, on a character border.
@@ -51,7 +63,7 @@ pub fn reply(mut reply: ToolReply, bytes_max: usize) -> ToolReply {
     }
     let note =
         format!("\n[cut: the whole result is {size} bytes of JSON, {bytes_max} are allowed]");
-    let value = reply.structured.as_ref().map_or(0, |value| value.to_string().len());
+    let value = reply.structured.as_ref().map_or(0, |value| Length::of(value).plain);
     let mut left = bytes_max.saturating_sub(FRAME_BYTES + BLOCK_BYTES + escaped_len(&note) + value);
     let mut kept = Vec::new();
     for block in reply.content {
@@ -80,7 +92,7 @@ fn shorten_value(reply: &mut ToolReply, shown: usize, bytes_max: usize) -> bool 
     let mut fits = strings::shorten(&mut value, shown, room);
     if !fits && reply.is_envelope {
         write_out(&mut value);
-        let shown = shown_len(&value.to_string());
+        let shown = Length::of(&value).shown();
         fits = strings::shorten(&mut value, shown, room);
     }
     if is_all {
@@ -141,22 +153,17 @@ struct Sizes {
 
 fn sizes_of(reply: &ToolReply) -> Sizes {
     let blocks: usize = reply.content.iter().map(size_of_block).sum();
-    let structured = reply.structured.as_ref().map(Value::to_string).unwrap_or_default();
-    let shown = shown_len(&structured);
+    let structured = reply.structured.as_ref().map(Length::of).unwrap_or_default();
+    let shown = structured.shown();
     // A reply without blocks shows its structured value as text too.
-    let value = if reply.content.is_empty() { shown } else { structured.len() };
+    let value = if reply.content.is_empty() { shown } else { structured.plain };
     let more = reply.extras.values().chain([&reply.meta]).map(size_of_object);
     let all = FRAME_BYTES + blocks + value + more.sum::<usize>();
     let said = match &reply.structured {
-        Some(_) => structured.len(),
+        Some(_) => structured.plain,
         None => reply.content.iter().map(said_by).sum(),
     };
     Sizes { all, shown, said }
-}
-
-/// Returns what JSON takes as itself and within JSON.
-fn shown_len(json: &str) -> usize {
-    json.len() + escaped_len(json)
 }
 
 fn said_by(block: &Content) -> usize {

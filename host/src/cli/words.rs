@@ -4,6 +4,7 @@ use clawhost_core::catalog::{Refused, Tool, ckp_name};
 use clawhost_core::error::exit;
 use clawhost_core::json;
 use clawhost_core::manifest::{STDIO_PRINCIPAL, nearest};
+use clawhost_core::schema::Schema;
 use serde_json::{Map, Value};
 
 use super::args::CallWords;
@@ -139,18 +140,54 @@ fn require_exact(text: &str) -> Result<(), Fail> {
 }
 
 fn typed(tool: Option<&Tool>, key: &str, text: &str) -> Result<Value, Fail> {
-    let place = format!("/properties/{}/type", key.replace('~', "~0").replace('/', "~1"));
-    let wanted = tool.and_then(|tool| tool.definition.input_schema.pointer(&place));
-    let is_text = match wanted {
-        Some(Value::Array(types)) => types.iter().any(|name| name == "string"),
-        Some(name) => name == "string",
-        None => true,
-    };
-    if is_text {
+    let place = format!("/properties/{}", key.replace('~', "~0").replace('/', "~1"));
+    let schema = tool.and_then(|tool| tool.definition.input_schema.pointer(&place));
+    let Some(schema) = schema.filter(|schema| !is_text(schema, text)) else {
         return Ok(Value::from(text));
-    }
-    let mend = format!("the schema wants {}", wanted.unwrap_or(&Value::Null));
+    };
+    let mend = format!("the schema wants {}", schema.get("type").unwrap_or(schema));
     require_exact(text)?;
     json::parse(text.as_bytes())
         .map_err(|_| Fail::usage(format!("`{key}={text}` is no such value"), &mend))
+}
+
+/// Says whether a property of this schema takes `text` as it is. Where the schema does not say by a type, that is so
+/// unless only what it is as JSON fits.
+fn is_text(schema: &Value, text: &str) -> bool {
+    let fits =
+        |value: &Value| Schema::compile(schema).is_ok_and(|schema| schema.check(value).is_ok());
+    match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|name| name == "string"),
+        Some(name) => name == "string",
+        None => fits(&Value::from(text)) || !json::parse(text.as_bytes()).is_ok_and(|it| fits(&it)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_without_a_type_is_text_unless_only_its_json_fits() {
+        let number = json!({"anyOf": [{"type": "number"}, {"type": "string", "enum": ["NaN"]}]});
+        let whole = json!({"anyOf": [{"type": "integer"}, {"type": "null"}]});
+        let word = json!({"anyOf": [{"type": "string"}, {"type": "null"}]});
+        let elsewhere = json!({"$ref": "#/$defs/number"});
+        for (schema, text, expected) in [
+            (&number, "1.5", false),
+            (&number, "NaN", true),
+            (&number, "x", true),
+            (&whole, "5", false),
+            (&whole, "null", false),
+            (&word, "5", true),
+            (&elsewhere, "5", true),
+            (&json!({}), "5", true),
+            (&json!({"type": "integer"}), "x", false),
+            (&json!({"type": ["integer", "string"]}), "5", true),
+        ] {
+            assert_eq!(is_text(schema, text), expected, "{schema} {text}");
+        }
+    }
 }

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use clawhost_core::limits::{
     COMPONENT_BLOCK_DEPTH_MAX, COMPONENT_BYTES_MAX, COMPONENT_FUNCTION_BYTES_MAX,
-    COMPONENT_FUNCTIONS_MAX, COMPONENT_NESTING_MAX, COMPONENT_TYPES_MAX, COMPONENT_WORK_MAX,
+    COMPONENT_FUNCTIONS_MAX, COMPONENT_NAMES_MAX, COMPONENT_NESTING_MAX, COMPONENT_TEXT_BYTES_MAX,
+    COMPONENT_TYPES_MAX, COMPONENT_WORK_MAX,
 };
 use clawhost_core::{digest, imports, truncate};
 use wasmparser::{
@@ -26,6 +27,8 @@ const NO_P3: &str = "it is of WASI 0.3, which the engine calls incomplete: build
 pub(super) const REASON_BYTES_MAX: usize = 1_024;
 /// Names of an [`Outline`] that are kept of each list: more is no table for people.
 const OUTLINE_NAMES_MAX: usize = 200;
+/// The part of each that is kept.
+const OUTLINE_NAME_BYTES_MAX: usize = 256;
 
 /// What a file is, read from its structure alone; there is one for a file that is refused too.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +39,7 @@ pub(crate) struct Outline {
     pub(crate) digest: String,
     /// Its size in bytes, in binary form.
     pub(crate) size_bytes: usize,
-    /// What it imports: the first of them, where there are very many. Names are not checked.
+    /// What it imports: the first of them, where there are very many. Names are cut, and not checked.
     pub(crate) imports: Vec<String>,
     /// What it exports, likewise.
     pub(crate) exports: Vec<String>,
@@ -50,7 +53,8 @@ pub(crate) fn outline(bytes: &[u8]) -> Option<Outline> {
         names.take(&payload.ok()?).ok()?;
     }
     let kept = |list: &[Cow<'_, str>]| {
-        list.iter().take(OUTLINE_NAMES_MAX).map(|name| name.clone().into_owned()).collect()
+        let short = |name: &Cow<'_, str>| truncate::text(name, OUTLINE_NAME_BYTES_MAX).to_owned();
+        list.iter().take(OUTLINE_NAMES_MAX).map(short).collect()
     };
     Some(Outline {
         is_core: names.is_core,
@@ -99,7 +103,7 @@ fn wrapped(module: &[u8]) -> Result<Vec<u8>, String> {
 /// Returns a file in binary form, as its digest is told.
 ///
 /// # Errors
-/// It is too large, or its text form does not parse.
+/// It is too large, as text too, or its text form does not parse.
 pub(crate) fn binary(bytes: &[u8]) -> Result<Vec<u8>, String> {
     bound("the file", bytes.len() as u64, COMPONENT_BYTES_MAX, "bytes")?;
     let binary = if bytes.starts_with(WASM_MAGIC) { bytes.to_vec() } else { text(bytes)? };
@@ -117,15 +121,22 @@ fn text(bytes: &[u8]) -> Result<Vec<u8>, String> {
             "the file is neither a WebAssembly binary nor a component in text form".to_owned()
         );
     }
-    wat::parse_bytes(bytes).map(std::borrow::Cow::into_owned).map_err(|error| {
-        // What and where; then it draws the line.
-        let text = error.to_string();
-        let mut lines = text.lines();
-        let what = truncate::text(lines.next().unwrap_or_default(), REASON_BYTES_MAX);
-        let at = lines.next().and_then(|line| line.trim_start().strip_prefix("--> <anon>:"));
-        let at = at.map(|at| format!(", at {at}")).unwrap_or_default();
-        format!("the text form does not parse: {what}{at}")
-    })
+    if bytes.len() > COMPONENT_TEXT_BYTES_MAX {
+        return Err(format!(
+            "the text form has {} bytes; at most {COMPONENT_TEXT_BYTES_MAX} are parsed: make it binary with `wasm-tools parse`",
+            bytes.len()
+        ));
+    }
+    wat::parse_bytes(bytes).map(Cow::into_owned).map_err(|error| unparsed(&error.to_string()))
+}
+
+/// Says what a parser said: what and where; then it draws the line.
+fn unparsed(error: &str) -> String {
+    let mut lines = error.lines();
+    let what = truncate::text(lines.next().unwrap_or_default(), REASON_BYTES_MAX);
+    let at = lines.next().and_then(|line| line.trim_start().strip_prefix("--> <anon>:"));
+    let at = at.map(|at| format!(", at {at}")).unwrap_or_default();
+    format!("the text form does not parse: {what}{at}")
 }
 
 /// Reads the structure once; refuses truncation, what exceeds a bound, a world that is not served,
@@ -137,7 +148,7 @@ fn walk(binary: &[u8]) -> Result<Names<'_>, String> {
     }
     if names.is_core {
         let imports_from = names.imports_from.iter().copied();
-        preview1::check(imports_from, &names.exports, names.sections.iter().copied())?;
+        preview1::check(imports_from, &names.exports, names.is_half)?;
     } else {
         imports::servable(names.imports.iter().map(AsRef::as_ref))
             .map_err(|reasons| reasons.join("; "))?;
@@ -165,8 +176,8 @@ struct Names<'a> {
     exports: Vec<Cow<'a, str>>,
     /// What a core module imports from.
     imports_from: BTreeSet<&'a str>,
-    /// Its custom sections.
-    sections: BTreeSet<&'a str>,
+    /// It says that it is one half of a component.
+    is_half: bool,
     docs: Docs,
     is_p3: bool,
 }
@@ -193,36 +204,45 @@ impl<'a> Names<'a> {
         name.into()
     }
 
+    /// How many more names are read: with one too many is known that there are.
+    fn room(&self) -> usize {
+        (COMPONENT_NAMES_MAX + 1).saturating_sub(self.count())
+    }
+
+    fn count(&self) -> usize {
+        self.imports.len() + self.exports.len()
+    }
+
     fn take_names(&mut self, payload: &Payload<'a>) -> Result<(), BinaryReaderError> {
         match payload {
             Payload::ComponentImportSection(section) => {
-                for import in section.clone() {
+                for import in section.clone().into_iter().take(self.room()) {
                     let name = self.note(import?.name.name);
                     self.imports.push(name);
                 }
             }
             Payload::ComponentExportSection(section) => {
-                for export in section.clone() {
+                for export in section.clone().into_iter().take(self.room()) {
                     let name = self.note(export?.name.name);
                     self.exports.push(name);
                 }
             }
             Payload::CustomSection(section) => {
-                self.sections.insert(section.name());
+                self.is_half |= preview1::is_of_half(section.name());
                 if section.name() == docs::SECTION {
                     self.docs = Docs::read(section.data());
                 }
             }
             // Of a core module; a component has none at this depth.
             Payload::ImportSection(section) => {
-                for import in section.clone().into_imports() {
+                for import in section.clone().into_imports().take(self.room()) {
                     let import = import?;
                     self.imports_from.insert(import.module);
                     self.imports.push(format!("{}.{}", import.module, import.name).into());
                 }
             }
             Payload::ExportSection(section) => {
-                for export in section.clone() {
+                for export in section.clone().into_iter().take(self.room()) {
                     self.exports.push(export?.name.into());
                 }
             }
@@ -280,6 +300,8 @@ impl<'a> Shape<'a> {
             }
             _ => {}
         }
+        let names = (self.names.count() as u64, COMPONENT_NAMES_MAX as u64);
+        bound("the component", names.0, names.1, "imports and exports")?;
         bound("the component", self.functions, COMPONENT_FUNCTIONS_MAX, "functions")?;
         bound("the component", self.types, COMPONENT_TYPES_MAX, "types")?;
         bound(
@@ -361,6 +383,15 @@ mod tests {
     }
 
     #[test]
+    fn a_long_text_form_is_not_parsed_and_the_same_component_in_binary_form_is_read() {
+        let comment = ";".repeat(COMPONENT_TEXT_BYTES_MAX);
+        let text = format!("(component (core module (func)))\n{comment}");
+        let error = refusal(text.as_bytes());
+        assert!(error.contains("make it binary"), "{error}");
+        assert!(refusal(&wat::parse_str(&text).unwrap()).contains("another world"));
+    }
+
+    #[test]
     fn a_component_of_another_world_is_refused_before_it_is_compiled() {
         let error = refusal(b"(component)");
         assert!(error.contains("another world"), "{error}");
@@ -428,6 +459,22 @@ mod tests {
         for bytes in [&b""[..], b"hello", b"\0asm", b"\0asm\x0d\0\x01\0\x07\xff"] {
             assert_eq!(outline(bytes), None);
         }
+    }
+
+    #[test]
+    fn more_names_than_are_read_are_refused_and_an_outline_has_the_first_of_them() {
+        let imports = |name: &str, count| {
+            let import = format!(r#"(import "{name}" (func (type $f)))"#);
+            let text = format!("(component (type $f (func)) {})", import.repeat(count));
+            wat::parse_str(text).unwrap()
+        };
+        let many = imports("a:b/c", COMPONENT_NAMES_MAX + 7);
+        let error = refusal(&many);
+        assert!(error.contains("100001 imports and exports"), "{error}");
+        assert_eq!(outline(&many).unwrap().imports.len(), OUTLINE_NAMES_MAX);
+        let long = imports(&format!("a:{}/c", "x".repeat(50_000)), 100);
+        assert!(refusal(&long).len() < 10_000);
+        assert_eq!(outline(&long).unwrap().imports[0].len(), OUTLINE_NAME_BYTES_MAX);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use clawhost_core::json;
 use clawhost_core::limits::{COMPONENT_TOOLS_MAX, GUEST_STARTUP_MS, TOOL_SCHEMA_BYTES_MAX};
 use wasmtime::component::InstancePre;
 
-use super::LoadError;
+use super::{LoadError, kinds};
 use crate::sandbox::bindings::GuestIndices;
 use crate::sandbox::bindings::exports::claw::tool::tool;
 use crate::sandbox::clock::{Exceeded, watch};
@@ -45,11 +45,22 @@ pub(super) async fn describe(
         }
         Ok(Ok(described)) => described,
     };
-    Ok(check(described.into_iter().map(definition).collect::<Result<_, _>>()?)?)
+    Ok(check(definitions(described)?)?)
 }
 
 fn late() -> LoadError {
     LoadError::Unusable(format!("`describe` did not answer within {GUEST_STARTUP_MS} ms"))
+}
+
+/// Reads what a component describes, and ends where that takes too much memory.
+fn definitions(described: Vec<tool::Definition>) -> Result<Vec<ToolDefinition>, String> {
+    let mut held = 0;
+    let one = |raw| {
+        let definition = definition(raw)?;
+        held = kinds::held_with(held, &definition)?;
+        Ok::<_, String>(definition)
+    };
+    described.into_iter().map(one).collect()
 }
 
 fn check(mut definitions: Vec<ToolDefinition>) -> Result<Vec<ToolDefinition>, String> {
@@ -102,4 +113,42 @@ fn definition(raw: tool::Definition) -> Result<ToolDefinition, String> {
         },
         name,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What describes a tool of this name whose arguments have so many properties.
+    fn described(name: String, properties: usize) -> tool::Definition {
+        let property = |at| format!(r#""p{at}":{{"minimum":0,"maximum":1}}"#);
+        let properties: Vec<_> = (0..properties).map(property).collect();
+        tool::Definition {
+            name,
+            title: None,
+            description: "d".to_owned(),
+            input_schema: format!(
+                r#"{{"type":"object","properties":{{{}}}}}"#,
+                properties.join(",")
+            ),
+            output_schema: None,
+            annotations: tool::Annotations {
+                read_only: None,
+                destructive: None,
+                idempotent: None,
+                open_world: None,
+            },
+        }
+    }
+
+    #[test]
+    fn what_a_component_describes_is_bounded_in_sum() {
+        let all = |tools: usize, properties| {
+            definitions((0..tools).map(|at| described(format!("t{at}"), properties)).collect())
+        };
+        assert_eq!(all(COMPONENT_TOOLS_MAX, 40).unwrap().len(), COMPONENT_TOOLS_MAX);
+        assert_eq!(all(5, 1_900).unwrap().len(), 5);
+        let why = all(COMPONENT_TOOLS_MAX - 1, 1_900).unwrap_err();
+        assert!(why.contains("bytes of memory together"), "{why}");
+    }
 }

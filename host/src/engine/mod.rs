@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 use clawhost_core::limits::NESTING_DEPTH_MAX;
 use clawhost_core::schema::Schema;
+use clawhost_core::truncate;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::component::{Component, Linker};
 
@@ -304,7 +305,10 @@ impl Runtime {
     fn linked(&self, component: &Component, docs: &Docs) -> Result<Code, LoadError> {
         let outline = kinds::outline(&self.engine, component, docs)?;
         let pre = self.linker.instantiate_pre(component).map_err(|error| {
-            LoadError::Unusable(format!("its imports do not fit what the host offers: {error:#}"))
+            // It may quote a name.
+            let why = format!("{error:#}");
+            let why = truncate::text(&why, check::REASON_BYTES_MAX);
+            LoadError::Unusable(format!("its imports do not fit what the host offers: {why}"))
         })?;
         let kind = match outline {
             Outline::Settled(kind) => kind,

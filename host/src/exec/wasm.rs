@@ -354,12 +354,12 @@ fn exceeded(error: &wasmtime::Error) -> Option<Exceeded> {
     if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
         return Some(Exceeded::Handles);
     }
-    // The engine's type for this is private; its text is all there is.
-    error
-        .root_cause()
-        .to_string()
-        .contains("fuel allocated for hostcalls")
-        .then_some(Exceeded::Output)
+    // The engine's types for these are private; their texts are all there is.
+    match error.root_cause().to_string() {
+        text if text.contains("fuel allocated for hostcalls") => Some(Exceeded::Output),
+        text if text.starts_with("requested len") => Some(Exceeded::Random),
+        _ => None,
+    }
 }
 
 fn over_limit(exceeded: Exceeded, cause: &wasmtime::Error, admitted: &Admitted) -> CallError {
@@ -404,6 +404,13 @@ mod tests {
         let refused = missing(&passing);
         assert_eq!((refused.kind, &refused.data["limit"]), (ErrorKind::Overloaded, &"code".into()));
         assert_eq!(missing(&LoadError::Unusable("no".to_owned())).kind, ErrorKind::Internal);
+    }
+
+    #[test]
+    fn a_bound_that_only_a_text_of_the_engine_tells_is_named() {
+        let asked = wasmtime::format_err!("requested len 65537 exceeds limit 65536");
+        assert_eq!(exceeded(&asked.context("in a guest")), Some(Exceeded::Random));
+        assert_eq!(exceeded(&wasmtime::format_err!("another reason")), None);
     }
 
     #[test]

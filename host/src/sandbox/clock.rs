@@ -28,6 +28,8 @@ pub enum Exceeded {
     Memory,
     /// Bytes lifted out of the guest, or its result.
     Output,
+    /// Random bytes of one request.
+    Random,
     /// Time to instantiate, before the call's own clock.
     Startup,
     /// Table elements or instances.
@@ -40,8 +42,8 @@ clawhost_core::table! {
     /// Returns what `data.limit` says.
     pub Exceeded::limit: Limit {
         Calls: Limit::ToolCalls, Fuel: Limit::Fuel, Handles: Limit::OpenFiles,
-        Memory: Limit::MemoryMb, Output: Limit::OutputBytes, Startup: Limit::Startup,
-        Table: Limit::TableElements, Time: Limit::Timeout,
+        Memory: Limit::MemoryMb, Output: Limit::OutputBytes, Random: Limit::RandomBytes,
+        Startup: Limit::Startup, Table: Limit::TableElements, Time: Limit::Timeout,
     }
 }
 

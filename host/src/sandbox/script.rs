@@ -15,6 +15,24 @@ use crate::offload;
 const LINE: &str = "command";
 /// Where systems keep the programs that this shell has commands for.
 const FOLDERS: [&str; 2] = ["/usr/bin/", "/bin/"];
+/// What a restricted shell may run in a jail and this one has not: none of it is offered.
+const ABSENT: [&str; 15] = [
+    "cksum",
+    "du",
+    "expand",
+    "file",
+    "join",
+    "ln",
+    "md5sum",
+    "od",
+    "readlink",
+    "sha1sum",
+    "sha512sum",
+    "sleep",
+    "stat",
+    "uname",
+    "unexpand",
+];
 
 /// Returns the rules for scripts, where `grants` have a shell. What is not to run as a program is not
 /// to run inside the sandbox either.
@@ -48,10 +66,11 @@ pub(super) fn admitted(
     Ok(given.to_string())
 }
 
-/// Finds a command by its name: which there are, the shell says itself.
+/// Finds a command by its name: of others than those that have no list, the shell says which there are.
 fn find(name: &str) -> Option<PathBuf> {
     let plain = FOLDERS.iter().find_map(|folder| name.strip_prefix(folder)).unwrap_or(name);
-    (!plain.is_empty() && !plain.contains('/')).then(|| plain.into())
+    let is_one = !plain.is_empty() && !plain.contains('/') && !ABSENT.contains(&plain);
+    is_one.then(|| plain.into())
 }
 
 #[cfg(test)]
@@ -82,6 +101,21 @@ mod tests {
         for refused in ["awk 1", "eval ls", ". ./x", "/opt/cat x", "cat $(x)", "rm -rf x", "ls\0"] {
             assert!(restricted(refused).is_err(), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_refusal_offers_what_the_shell_has_and_all_that_is_refused_for_it_is_absent() {
+        const COMMANDS: &str = concat!(
+            include_str!("../../../guest-tools/shell/src/commands/mod.rs"),
+            include_str!("../../../guest-tools/shell/src/shell/builtins.rs")
+        );
+        let has = |name: &str| COMMANDS.contains(&format!("(\"{name}\", "));
+        let why = line(&Shell::Restricted, "exit 3").unwrap_err().to_string();
+        let (_, offered) = why.split_once("of the list: ").unwrap();
+        let missing: Vec<_> = offered.split(", ").filter(|name| !has(name)).collect();
+        assert!(offered.contains("cat, ") && missing.is_empty(), "{missing:?}");
+        assert!(!ABSENT.iter().any(|name| has(name)));
+        assert!(line(&Shell::Restricted, "file x").is_err());
     }
 
     #[test]

@@ -23,6 +23,8 @@ const HOST: &str = "_host";
 const START: &str = "_start";
 /// The function by which a prelude learns what it may call.
 const LIST: &str = "_list";
+/// What the interpreter gives in the place of a value that is nested too deeply.
+const DEEP: &str = "<deeply nested>";
 /// Places in the program that an error tells, the innermost first.
 const FRAMES_MAX: usize = 8;
 
@@ -95,6 +97,7 @@ fn unwritable(value: &MontyObject) -> Option<String> {
         MontyObject::ClassInstance(one) => {
             Some(format!("a value is of the class {}", one.class_type.name))
         }
+        MontyObject::Repr(text) if text == DEEP => Some("a value is nested too deeply".to_owned()),
         MontyObject::Repr(_) => Some("a value is of a type that has none".to_owned()),
         MontyObject::List(items)
         | MontyObject::Tuple(items)

@@ -228,7 +228,7 @@ impl Printer<'_> {
 
     fn integer(&mut self, spec: &Spec, letter: char) {
         let text = self.next().unwrap_or_default();
-        let value = self.whole(&text);
+        let value = self.whole(&text, !matches!(letter, 'd' | 'i'));
         let digits = match letter {
             'x' => format!("{value:x}"),
             'X' => format!("{value:X}"),
@@ -251,7 +251,8 @@ impl Printer<'_> {
         self.out.extend(padded(&spec, &format!("{sign}{digits}")));
     }
 
-    fn whole(&mut self, text: &str) -> i64 {
+    /// Reads a whole number of 64 bits, which has a sign or, of `unsigned` ones, may have none.
+    fn whole(&mut self, text: &str, unsigned: bool) -> i64 {
         let trimmed = text.trim();
         if let Some(letter) = trimmed.strip_prefix(['\'', '"']) {
             return letter.chars().next().map_or(0, |c| i64::from(u32::from(c)));
@@ -271,9 +272,19 @@ impl Printer<'_> {
             self.wrong.push(format!("{text:?} is no number"));
         }
         let good = digits.get(..good).unwrap_or_default();
-        let value =
-            i64::from_str_radix(good, radix).unwrap_or(if good.is_empty() { 0 } else { i64::MAX });
-        if negative { -value } else { value }
+        let huge = if good.is_empty() { 0 } else { i128::MAX };
+        let value = i128::from_str_radix(good, radix).unwrap_or(huge);
+        self.within(text, if negative { -value } else { value }, unsigned)
+    }
+
+    /// Returns the nearest number of 64 bits, and says where that is another one.
+    fn within(&mut self, text: &str, value: i128, unsigned: bool) -> i64 {
+        let most = if unsigned { i128::from(u64::MAX) } else { i128::from(i64::MAX) };
+        let near = value.clamp(i128::from(i64::MIN), most);
+        if near != value {
+            self.wrong.push(format!("{text:?} is no number of 64 bits"));
+        }
+        i64::try_from(near).or_else(|_| u64::try_from(near).map(u64::cast_signed)).unwrap_or(0)
     }
 
     fn float(&mut self, text: &str) -> f64 {

@@ -246,7 +246,7 @@ pub(super) fn tee(shell: &mut Shell, arguments: &[String]) -> Done {
 
 pub(super) fn fold(shell: &mut Shell, arguments: &[String]) -> Done {
     let (options, operands) = Options::all("w:sb", &[("width", 'w')], arguments)?;
-    let width = options.number('w')?.unwrap_or(80).max(1);
+    let width = options.at_least_one('w')?.unwrap_or(80);
     inputs(shell, &operands, |shell, _, input| {
         while let Some(line) = input.line()? {
             let text: Vec<char> = lossy(chomped(&line)).chars().collect();

@@ -46,7 +46,7 @@ pub(super) fn xargs(shell: &mut Shell, arguments: &[String]) -> Done {
     if items.is_empty() && options.has('r') {
         return Ok(0);
     }
-    let group = options.number('n')?.or(options.number('L')?).unwrap_or(usize::MAX).max(1);
+    let group = options.at_least_one('n')?.or(options.at_least_one('L')?).unwrap_or(usize::MAX);
     let (mut status, mut items) = (0, items.into_iter());
     loop {
         let line = command.iter().cloned().chain(items.by_ref().take(group));

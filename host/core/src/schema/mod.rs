@@ -57,6 +57,14 @@ impl Schema {
         Ok(Self::new(compiled, schema))
     }
 
+    /// Says whether `schema` is small enough to be compiled, without compiling it.
+    ///
+    /// # Errors
+    /// What it is, in words: of too many values, or nested over [`JSON_DEPTH_MAX`].
+    pub fn bounded(schema: &Value) -> Result<(), String> {
+        bound(schema, JSON_DEPTH_MAX, &mut { SUBSCHEMAS_MAX })
+    }
+
     /// Returns a schema of this [`digest`](Schema::digest) that this version of the host has compiled before: it
     /// is compiled again when a value is checked first. Where it cannot be, no value fits it.
     pub fn known(schema: Value, digest: String) -> Self {
@@ -122,8 +130,7 @@ impl Schema {
 
 impl Compiled {
     fn of(schema: &Value, pattern_bytes_left: &mut u64) -> Result<Self, Fault> {
-        let mut budget = SUBSCHEMAS_MAX;
-        bound(schema, JSON_DEPTH_MAX, &mut budget)?;
+        Schema::bounded(schema)?;
         let pattern_bytes = usize::try_from(SCHEMA_PATTERN_BYTES_MAX).unwrap_or(usize::MAX);
         let patterns =
             PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(pattern_bytes);

@@ -197,7 +197,7 @@ impl ShellPolicy {
             false => path.as_deref().and_then(|path| rule(path, listed, machine)),
         };
         let (Some(path), Some(rule)) = (path, rule) else {
-            return Err(self.not_listed(&name));
+            return Err(self.not_listed(&name, machine));
         };
         let Some(path) = path.to_str().map(str::to_owned) else {
             return Err(Refusal::new("the path of the program is no text"));
@@ -210,11 +210,12 @@ impl ShellPolicy {
         Ok(Program { path, first })
     }
 
-    fn not_listed(&self, name: &str) -> Refusal {
+    fn not_listed(&self, name: &str, machine: Machine<'_>) -> Refusal {
         if self.is_full {
             return Refusal::NoProgram(name.to_owned());
         }
-        let mut known: Vec<&str> = programs::names().collect();
+        let is_there = |known: &&str| (machine.find)(known).is_some();
+        let mut known: Vec<&str> = programs::names().filter(is_there).collect();
         known.extend(self.programs.iter().map(String::as_str));
         Refusal::new(format!("`{name}` is no program of the list: cd, {}", known.join(", ")))
     }
@@ -311,9 +312,13 @@ fn check_arguments(name: &str, arguments: &[Word], refused: &[&str]) -> Result<(
     for argument in arguments {
         let text = argument.text();
         if let Some(refused) = refused.iter().find(|refused| programs::is_option(&text, refused)) {
-            return Err(Refusal::new(format!(
-                "`{refused}` makes `{name}` start other programs, and `{text}` may be read as it: write an option's value as a word of its own"
-            )));
+            let why = format!("`{refused}` makes `{name}` start other programs");
+            return Err(Refusal::new(match text == *refused {
+                true => why,
+                false => format!(
+                    "{why}, and `{text}` may be read as it: write an option's value as a word of its own"
+                ),
+            }));
         }
         // A file may be called like an option.
         if argument.is_pattern() && text.starts_with(['*', '?', '[', '-']) {

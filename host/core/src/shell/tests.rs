@@ -155,6 +155,15 @@ fn programs_that_run_others_are_not_on_the_list() {
 }
 
 #[test]
+fn a_refusal_names_what_is_there_and_says_only_what_fits() {
+    let why = line("nothing").unwrap_err();
+    assert!(why.contains("cd, ") && why.contains(", ls") && !why.contains("unexpand"), "{why}");
+    let told = "`-exec` makes `find` start other programs";
+    assert_eq!(line("find . -exec rm {} ';'").unwrap_err(), told);
+    assert!(line("find . -execdir rm {} ';'").unwrap_err().contains("`-execdir` may be read"));
+}
+
+#[test]
 fn a_program_is_known_by_where_it_lies() {
     for given in ["/elsewhere/ls", "./ls", "../bin/ls", "bin/ls", "''", "cat/../ls"] {
         assert!(line(given).is_err(), "{given}");

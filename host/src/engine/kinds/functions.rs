@@ -13,7 +13,7 @@ use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem
 use wasmtime::component::{Component, ComponentExportIndex, Type};
 
 use super::docs::Docs;
-use super::{schema, tool_name};
+use super::{held_with, schema, tool_name};
 
 /// The part of a name that a message shows: it is as long as its author likes.
 const NAME_SHOWN_BYTES_MAX: usize = 100;
@@ -24,6 +24,8 @@ pub(crate) struct Functions {
     definitions: Vec<ToolDefinition>,
     by_tool: BTreeMap<String, Function>,
     left_out: Vec<String>,
+    /// What the schemas of all of them take in memory, in bytes.
+    held: usize,
 }
 
 /// One function, ready to be called.
@@ -44,7 +46,7 @@ impl Functions {
     /// Reads what `component` exports.
     ///
     /// # Errors
-    /// A sentence: none that can be a tool, too many, or two that would have one name.
+    /// A sentence: none that can be a tool, too many or too large, or two that would have one name.
     pub(super) fn of(
         engine: &wasmtime::Engine,
         component: &Component,
@@ -65,7 +67,7 @@ impl Functions {
             }
         }
         if all.definitions.is_empty() {
-            let why = all.left_out.join("; ");
+            let why = truncate::reasons(all.left_out.into_iter()).join("; ");
             let why = if why.is_empty() { "it exports none" } else { &why };
             return Err(format!("no function of it can be a tool: {why}"));
         }
@@ -124,6 +126,7 @@ impl Functions {
                 return Ok(());
             }
         };
+        self.held = held_with(self.held, &definition)?;
         let params = func.params().map(|(name, ty)| (name.to_owned(), ty)).collect();
         let function = Function { export, params, result: func.results().next() };
         let tool = definition.name.clone();

@@ -14,6 +14,8 @@ mod tests;
 pub(crate) mod value;
 
 use clawhost_core::catalog::{Annotations, ToolDefinition};
+use clawhost_core::json::held_bytes;
+use clawhost_core::limits::COMPONENT_SCHEMAS_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wasmtime::component::types::ComponentItem;
@@ -154,6 +156,21 @@ clawhost_core::table! {
         Command: "wasi:cli/command (a program; its file's name is the tool's)",
         Functions: "its own (each function that it exports is a tool)",
     }
+}
+
+/// Returns what the schemas of a component's tools take in memory, where those before this one take `held`.
+///
+/// # Errors
+/// That is more than a component may have: a small file can describe gigabytes.
+pub(super) fn held_with(held: usize, tool: &ToolDefinition) -> Result<usize, String> {
+    let schemas = std::iter::once(&tool.input_schema).chain(&tool.output_schema);
+    let held = held + schemas.map(held_bytes).sum::<usize>();
+    if held > COMPONENT_SCHEMAS_BYTES_MAX {
+        return Err(format!(
+            "the schemas of its tools take more than {COMPONENT_SCHEMAS_BYTES_MAX} bytes of memory together: offer fewer tools, or simpler ones"
+        ));
+    }
+    Ok(held)
 }
 
 /// Returns the definition of the command `name`.

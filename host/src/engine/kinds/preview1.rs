@@ -19,19 +19,24 @@ const COMPONENT_TYPE: &str = "component-type";
 const REASON_BYTES_MAX: usize = 512;
 const INSTEAD: &str = "make it a component with `wasm-tools component new`";
 
-/// Says whether a core module that imports from these modules, exports these names and has these
-/// custom sections is a preview-1 command.
+/// Says whether a custom section of this name makes a module one half of a component.
+pub(crate) fn is_of_half(section: &str) -> bool {
+    section.starts_with(COMPONENT_TYPE)
+}
+
+/// Says whether a core module that imports from these modules, exports these names and may be one
+/// half of a component is a preview-1 command.
 ///
 /// # Errors
 /// Why it is not, and what would be right.
 pub(crate) fn check<'a>(
     mut imports_from: impl Iterator<Item = &'a str>,
     exports: &[Cow<'_, str>],
-    mut sections: impl Iterator<Item = &'a str>,
+    is_half: bool,
 ) -> Result<(), String> {
     let refuse = |why: &str| Err(format!("the file is a core module {why}; {INSTEAD}"));
     // The adapter's encoder would read such a section, which is not bounded.
-    if sections.any(|name| name.starts_with(COMPONENT_TYPE)) {
+    if is_half {
         return refuse("made for a world of components");
     }
     if let Some(name) = imports_from.find(|name| *name != WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME) {

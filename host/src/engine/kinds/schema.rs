@@ -18,6 +18,7 @@
 //! Refused: resources, streams, futures, and whatever is not in the table.
 
 use clawhost_core::limits::FUNCTION_TYPES_MAX;
+use clawhost_core::schema::Schema;
 use serde_json::{Map, Value, json};
 use wasmtime::component::Type;
 use wasmtime::component::types::ComponentFunc;
@@ -30,7 +31,7 @@ const DIGITS_MAX: usize = 20;
 /// Returns the schemas of a function's arguments and of its structured result, if it has one.
 ///
 /// # Errors
-/// Says which type has no form in JSON, or that there are too many.
+/// Says which type has no form in JSON, or that there are too many or that they are nested too deeply.
 pub(super) fn of_function(func: &ComponentFunc) -> Result<(Value, Option<Value>), String> {
     let mut schemas = Schemas { left: FUNCTION_TYPES_MAX };
     let input = schemas.object(func.params())?;
@@ -42,6 +43,9 @@ pub(super) fn of_function(func: &ComponentFunc) -> Result<(Value, Option<Value>)
     // Nothing of an error is promised, but it has to have a form.
     if let Some(Type::Result(result)) = func.results().next() {
         result.err().map(|ty| schemas.of(&ty)).transpose()?;
+    }
+    for schema in std::iter::once(&input).chain(&output) {
+        Schema::bounded(schema).map_err(|why| format!("a schema of it would be {why}"))?;
     }
     Ok((input, output))
 }

@@ -163,6 +163,60 @@ fn ten_thousand_functions_are_refused() {
 }
 
 #[test]
+fn a_function_whose_schema_is_too_wide_or_too_deep_is_left_out_and_the_others_are_served() {
+    let wide = format!("(type $t (tuple {}))", "u64 ".repeat(1_900));
+    let deep: String = (0..90).map(|at| format!("(type $t{at} (option {}))", below(at))).collect();
+    for (types, of, why) in [(wide, "$t", "values"), (deep, "$t89", "levels")] {
+        let text = format!(
+            r#"(component (core module $m (memory (export "memory") 1)
+              (func (export "f") (result i32) (i32.const 0)))
+            (core instance $i (instantiate $m)) {types}
+            (alias core export $i "memory" (core memory $memory))
+            (func $bad (result {of}) (canon lift (core func $i "f") (memory $memory)))
+            (func $good (result u32) (canon lift (core func $i "f")))
+            (export "bad" (func $bad)) (export "good" (func $good)))"#
+        );
+        let engine = engine();
+        let component = Component::new(&engine, text).unwrap();
+        let functions = Functions::of(&engine, &component, &Docs::default()).unwrap();
+        assert!(functions.get("good").is_some() && functions.get("bad").is_none());
+        assert!(functions.left_out().concat().contains(why), "{:?}", functions.left_out());
+    }
+}
+
+/// Returns what stands inside the option number `at`.
+fn below(at: usize) -> String {
+    at.checked_sub(1).map_or_else(|| "bool".to_owned(), |below| format!("$t{below}"))
+}
+
+#[test]
+fn functions_that_share_one_large_type_are_bounded_in_sum() {
+    let exports = |count: usize| -> String {
+        (0..count).map(|at| format!(r#"(export "f{at}" (func $f))"#)).collect()
+    };
+    let served = |count| {
+        let text = format!(
+            r#"(component (core module $m (memory (export "memory") 1)
+              (func (export "r") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+              (func (export "f") (param i32)))
+            (core instance $i (instantiate $m)) (type $t (tuple {}))
+            (alias core export $i "memory" (core memory $memory))
+            (alias core export $i "r" (core func $realloc))
+            (func $f (param "a" $t)
+              (canon lift (core func $i "f") (memory $memory) (realloc $realloc))) {})"#,
+            "u8 ".repeat(900),
+            exports(count)
+        );
+        let engine = engine();
+        let component = Component::new(&engine, text).unwrap();
+        Functions::of(&engine, &component, &Docs::default())
+    };
+    assert_eq!(served(5).unwrap().definitions().len(), 5);
+    let why = served(200).err().unwrap();
+    assert!(why.contains("bytes of memory together"), "{why}");
+}
+
+#[test]
 fn only_versions_that_are_known_are_served() {
     for exports in [
         &["claw:tool/tool@0.1.7"][..],

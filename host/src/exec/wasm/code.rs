@@ -1,9 +1,11 @@
 //! One call of each kind of component: arguments in, an answer out.
 
+use bytes::Bytes;
+use clawhost_core::json::{self, Length};
 use clawhost_core::limits::{FUNCTION_CALL_BYTES_MAX, GUEST_LOG_BYTES_MAX};
 use clawhost_core::reply::{Content, ToolReply};
-use clawhost_core::{json, truncate};
-use serde_json::{Value, json};
+use clawhost_core::truncate;
+use serde_json::{Map, Value, json};
 use wasmtime::component::{ComponentExportIndex, Instance, Val};
 use wasmtime::{Store, format_err};
 use wasmtime_wasi::I32Exit;
@@ -75,12 +77,13 @@ impl<'a> Code<'a> {
             }
             Self::Command { run, stdout, stdout_bytes_max } => {
                 let ended = enter(store, instance, &run, &[], true).await;
+                let stdout = stdout.contents();
                 // A program that cannot write more may end in any way.
-                if stdout.contents().len() > stdout_bytes_max {
+                if stdout.len() > stdout_bytes_max {
                     return Err(Exceeded::Output.into());
                 }
-                let stderr = store.data().log.streams();
-                Ok(exited(exit_code(ended)?, &stdout, &stderr))
+                let stderr = store.data().log.streams().contents();
+                Ok(exited(exit_code(ended)?, stdout, stderr))
             }
             Self::Function { function, arguments } => {
                 store.set_hostcall_fuel(FUNCTION_CALL_BYTES_MAX);
@@ -134,13 +137,17 @@ fn exit_code(ended: wasmtime::Result<Option<Val>>) -> wasmtime::Result<i32> {
 }
 
 /// Returns the answer of a program that ended.
-fn exited(code: i32, stdout: &MemoryOutputPipe, stderr: &MemoryOutputPipe) -> Answer {
-    let (stdout, stderr) = (stdout.contents(), stderr.contents());
+fn exited(code: i32, stdout: Bytes, stderr: Bytes) -> Answer {
     let bytes = stdout.len() + stderr.len();
     let [stdout, stderr] = [stdout, stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
     let mut content = vec![Content::Text(stdout.clone())];
-    let structured = json!({"stdout": stdout, "stderr": stderr, "exit_code": code});
-    let reply = ToolReply { structured: Some(structured), ..ToolReply::default() };
+    // Moved, as a macro would copy it once more.
+    let structured = Map::from_iter([
+        ("stdout".to_owned(), Value::from(stdout)),
+        ("stderr".to_owned(), Value::from(stderr.as_str())),
+        ("exit_code".to_owned(), Value::from(code)),
+    ]);
+    let reply = ToolReply { structured: Some(structured.into()), ..ToolReply::default() };
     if code == 0 {
         return Ok((ToolReply { content, ..reply }, bytes));
     }
@@ -165,7 +172,7 @@ fn returned(value: Option<Val>, log: &CallLog) -> Answer {
     let value =
         value::json(value).map_err(|why| Box::new(ToolReply::error("invalid-result", why)))?;
     let structured = json!({"result": value});
-    let bytes = structured.to_string().len();
+    let bytes = Length::of(&structured).plain;
     Ok((ToolReply { content, structured: Some(structured), ..ToolReply::default() }, bytes))
 }
 
