@@ -215,6 +215,9 @@ fn print_head(kind: &str, size_bytes: usize, digest: &str) {
 }
 
 fn print_imports(imports: &[String], needs: fn(&str) -> &'static str) {
+    if imports.is_empty() {
+        return;
+    }
     let mut table = show::table(&["import", "needs"]);
     for import in imports {
         table.add_row([visible::line(import).as_str(), needs(import)]);
