@@ -2,14 +2,12 @@
 
 use clawhost_core::limits::{
     GUEST_CORE_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_CEILING_MB, GUEST_MEMORY_KEPT_BYTES,
-    GUEST_TABLE_ELEMENTS_MAX,
+    GUEST_STACK_BYTES, GUEST_TABLE_ELEMENTS_MAX,
 };
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// Slots given back to the kernel at a time where memory is not kept.
 const DECOMMIT_BATCH: usize = 16;
-/// Stack of a guest. Deeper recursion traps.
-const GUEST_STACK_BYTES: usize = 512 << 10;
 /// Stack a call runs on: the guest's, and room for host calls.
 const CALL_STACK_BYTES: usize = 2 << 20;
 /// Memories and tables in the pool for each call that may run.
