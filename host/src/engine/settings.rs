@@ -101,6 +101,7 @@ fn count(value: usize) -> u32 {
 /// Says why instances give their memory back between calls, where they cannot keep it: keeping it without
 /// the scan is a blind memset; and with swap in use, 48.0.8 can carry a swapped-out page into the next
 /// instance. Where swap cannot be read, there is some.
+#[expect(clippy::disallowed_methods, reason = "it asks the system whether it swaps")]
 pub(crate) fn given_back() -> Option<&'static str> {
     let swaps = || std::fs::read_to_string("/proc/swaps");
     if !PoolingAllocationConfig::is_pagemap_scan_available() {
