@@ -222,7 +222,7 @@ fn print_imports(imports: &[String], needs: fn(&str) -> &'static str) {
     for import in imports {
         table.add_row([visible::line(import).as_str(), needs(import)]);
     }
-    show::line(&table.to_string());
+    show::line(&table.trim_fmt());
 }
 
 fn print_tool(definition: &ToolDefinition) {
