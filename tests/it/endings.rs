@@ -19,6 +19,10 @@ const TRIES: usize = 10;
 /// Lets guests call others: what they do with it is theirs to declare as well.
 const CALLING: &str =
     "version: 1\nimmune: {enabled: false}\nprofiles: {sandbox-0: {tool_calls_max: 256}}";
+/// What an instruction costs is taken before its bounds are looked at, and four GiB cost more than 200 ms buy.
+const FILLS_FOUR_GIB: &str =
+    ";;; call\n(memory.fill (i32.const 0) (i32.const 170) (i32.const -1))\n";
+
 async fn host_of(guests: &[Guest]) -> TestHost {
     host_with_limits("timeout_ms: 300", guests).await
 }
@@ -85,6 +89,16 @@ async fn a_timeout_is_at_most_50_ms_late() {
         })
         .await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_whose_fuel_is_used_up_ends_for_that_and_at_once() {
+    let guest = Guest::parse("fills-four-gib", FILLS_FOUR_GIB);
+    let host = host_with_limits("timeout_ms: 200", std::slice::from_ref(&guest)).await;
+    let error = wait::within("no fuel", host.call(guest.tool(), json!({}))).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Timeout, "{error}");
+    assert_eq!(error.data["limit"], "fuel", "{error}");
+    host.check_audit();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,7 @@
 //! The examples a newcomer runs, and the hand-written component among them.
 
+use std::process::Command;
+
 use clawhost_tests::{Cli, TestHost, source_root};
 use serde_json::{Value, json};
 
@@ -92,4 +94,22 @@ fn the_dropped_in_tool_of_the_example_answers_and_the_web_is_refused_by_policy()
     let run = cli.run(&["call", &manifest, "web_fetch", "url=http://example.com/"]);
     assert_eq!(run.code, Some(4), "{}", run.stderr);
     assert!(run.stderr.contains("no-web"), "{}", run.stderr);
+}
+
+#[test]
+fn the_demo_stops_at_once_where_its_program_does_not_run() {
+    let demo = source_root().join("host/examples/governed/demo.sh");
+    let run = Command::new("sh").arg(demo).env("CLAWHOST", "false").output().unwrap();
+    assert_eq!((run.status.code(), run.stdout), (Some(1), Vec::new()));
+}
+
+#[test]
+fn the_demo_takes_the_program_that_is_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/bin/false", folder.path().join("clawhost")).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let demo = source_root().join("host/examples/governed/demo.sh");
+    let run = Command::new("sh").arg(demo).env("PATH", path).env_remove("CLAWHOST").output();
+    let run = run.unwrap();
+    assert_eq!((run.status.code(), run.stdout), (Some(1), Vec::new()));
 }

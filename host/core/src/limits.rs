@@ -1,6 +1,8 @@
-//! Every default bound: a const with its unit in its name, and where the number comes from.
+//! The bounds of what a caller, a tool, a service or a document may use of a host: consts with their units in their
+//! names, and where each number comes from.
 //!
-//! `clawhost limits` prints [`TABLE`]. A bound that is not here does not exist.
+//! `clawhost limits` prints [`TABLE`]. Deliberately absent: what bounds a module's own work, such as what a message
+//! quotes or how a read is cut into pieces, which stands beside the code that knows why.
 
 /// One row of the table that `clawhost limits` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,7 @@ limits! {
     TOOL_TIMEOUT_MS: u64 = 30_000;
     /// The longest a profile may allow one call, so that no manifest makes a call endless.
     TOOL_TIMEOUT_CEILING_MS: u64 = 3_600_000;
-    /// Fuel per millisecond of timeout: above every measured rate, so the clock normally binds and a replay is exact.
+    /// Fuel per millisecond of timeout: above every measured rate of instructions, so the clock normally binds and a replay is exact. Only what copies or fills memory that the processor has at hand, at a unit a byte, uses it up sooner: in a sixth of the time.
     FUEL_PER_MS: u64 = 20_000_000;
     /// Fuel between two looks at the clock: measured 0.03 to 0.08 ms late, at under 5 % cost.
     FUEL_YIELD_INTERVAL: u64 = 100_000;
@@ -53,6 +55,8 @@ limits! {
     GUEST_CORE_INSTANCES_MAX: usize = 64;
     /// Linear memories and tables of one component.
     GUEST_MEMORIES_MAX: usize = 8;
+    /// Stack of a guest; deeper recursion traps. The stack that a call runs on has room for host calls beside it.
+    GUEST_STACK_BYTES: usize = 524_288;
     /// Handles (files, streams, requests) one call may hold at once where the profile does not say.
     OPEN_FILES_MAX: u32 = 64;
     /// Entries of one call's resource table: open files, and the streams and pollables made from them.
@@ -135,6 +139,12 @@ limits! {
     SCHEMA_PATTERN_BYTES_MAX: u64 = 262_144;
     /// All compiled patterns of one JSON Schema.
     SCHEMA_PATTERNS_BYTES_MAX: u64 = 524_288;
+    /// Values in one JSON Schema, each of which may be a subschema: compiling is bounded before it starts.
+    SCHEMA_SUBSCHEMAS_MAX: usize = 10_000;
+    /// Subschemas for one and the same value within each other (`anyOf` in `$ref` in `allOf` …).
+    SCHEMA_NESTING_MAX: usize = 128;
+    /// All mismatches of one value, which a validator makes before it hands out any.
+    SCHEMA_MISMATCHES_BYTES_MAX: u64 = 67_108_864;
     /// All compiled patterns of the documents of one load: compiling them takes well under a second.
     MANIFEST_PATTERNS_BYTES_MAX: u64 = 4_194_304;
     /// Nesting of JSON that is read from a caller, a guest or a file.
@@ -186,10 +196,10 @@ limits! {
     /// Time without a listener and without a request under way after which such a session is idle.
     HTTP_SESSION_IDLE_MS: u64 = 300_000;
     /// Messages that such a session keeps for each stream of a client that reads late. An answer is at most
-    /// [`REPLY_BYTES_MAX`], so that an agent makes the host keep at most 16 MiB of them in all its sessions.
+    /// `REPLY_BYTES_MAX`, so that an agent makes the host keep at most 16 MiB of them in all its sessions.
     HTTP_SESSION_MESSAGES_MAX: usize = 4;
     /// Time an answer is kept whose client had gone, for one that comes back for it: ten times the pause it was told to
-    /// make. A session keeps as many as it does messages, each of twice [`REPLY_BYTES_MAX`] at the most: 32 MiB in all
+    /// make. A session keeps as many as it does messages, each of twice `REPLY_BYTES_MAX` at the most: 32 MiB in all
     /// sessions of an agent.
     HTTP_ANSWER_KEPT_MS: u64 = 30_000;
     /// Sessions of the clients of one wrapped server; the one idle for longest gives its place to another.
@@ -214,6 +224,16 @@ limits! {
     WRAP_RESTART_CEILING_MS: u64 = 15_000;
     /// A manifest or any other document.
     DOCUMENT_BYTES_MAX: usize = 1_048_576;
+    /// Nesting of one document, of which schemas are the deepest thing. Its reader recurses, at up to 38 KiB of stack a level in an unoptimised build, and threads have 2 MiB.
+    DOCUMENT_DEPTH_MAX: usize = 32;
+    /// Values in one document, so that a small file cannot make a large tree.
+    DOCUMENT_NODES_MAX: usize = 100_000;
+    /// Values made by all aliases of one document together; with the next it bounds what aliases can blow up.
+    DOCUMENT_ALIAS_NODES_MAX: usize = 1_000;
+    /// One text in a document.
+    DOCUMENT_TEXT_BYTES_MAX: usize = 65_536;
+    /// Directories that one pattern of documents (`tools/**/*.yaml`) may look into.
+    GLOB_VISITS_MAX: usize = 10_000;
     /// Attempts at a call that fails for a passing reason, where its document asks for retries and does not say (CKP default).
     RETRY_ATTEMPTS_MAX: u32 = 3;
     /// Time between two heartbeats where the Claw does not say (CKP default).
@@ -300,10 +320,18 @@ limits! {
     CREATE_ENTRIES_MAX: u64 = 10_000;
     /// A path given by a guest.
     PATH_BYTES_MAX: usize = 4_096;
+    /// Symbolic links that one path of a guest may meet: what Linux allows.
+    PATH_LINKS_MAX: u32 = 40;
+    /// Directories below its start that one path of a guest may hold, each an open handle while it is walked. A deeper tree is reached from a descriptor further down.
+    PATH_FOLDERS_MAX: usize = 128;
+    /// Components that one path of a guest may visit, links included: ten times the longest sensible path.
+    PATH_STEPS_MAX: u32 = 2_048;
     /// Paths in the arguments of one call that a policy looks at; with more, one of them counts as leading nowhere.
     POLICY_PATHS_MAX: usize = 256;
     /// A shell command line.
     SCRIPT_BYTES_MAX: usize = 65_536;
+    /// `blocked_patterns` of a profile's shell, and as many `blocked_commands`: checking them compiles them.
+    SHELL_PATTERNS_MAX: usize = 100;
     /// One compiled `blocked_patterns` or `blocked_commands` of a profile's shell: matching costs by its size.
     SHELL_PATTERN_BYTES_MAX: usize = 65_536;
     /// All compiled `blocked_patterns` and `blocked_commands` of a profile's shell: with as many, a large command line takes seconds to search, beside the threads that serve.
@@ -316,6 +344,8 @@ limits! {
     SPAWNS_MAX: usize = 5;
     /// Native processes of one call where the profile does not say.
     PROCESSES_MAX: u32 = 32;
+    /// The most native processes that a profile may allow a call at once; more is no sandbox.
+    PROCESSES_CEILING_MAX: u64 = 4_096;
     /// A native process's output per stream where the profile does not say.
     PROCESS_OUTPUT_BYTES_MAX: u64 = 1_048_576;
     /// A native process's address space where the profile does not state less.
@@ -759,7 +789,7 @@ limits! {
     BRIDGE_OPEN_FILES_MAX: u32 = 4_096;
     /// One line of a bridged server's standard error.
     BRIDGE_COMPLAINT_BYTES_MAX: usize = 4_096;
-    /// Such lines that go to the log in [`BRIDGE_COMPLAINTS_MS`]; more are dropped.
+    /// Such lines that go to the log in `BRIDGE_COMPLAINTS_MS`; more are dropped.
     BRIDGE_COMPLAINTS_MAX: u32 = 100;
     /// Time after which these lines are counted anew.
     BRIDGE_COMPLAINTS_MS: u64 = 10_000;
@@ -852,6 +882,8 @@ mod tests {
         for limit in TABLE {
             assert!(limit.value > 0, "{} is zero", limit.name);
             assert!(limit.reason.len() > 20, "{} has no reason", limit.name);
+            // It is printed as it is.
+            assert!(!limit.reason.contains("[`"), "{} has a link", limit.name);
             assert!(UNITS.iter().any(|unit| limit.name.ends_with(unit)), "{}", limit.name);
         }
     }

@@ -1,9 +1,17 @@
 #!/bin/sh
 # Runs the example in a folder of its own, against a web server on this machine (python3).
-# CLAWHOST names the program; without it, cargo builds and runs it.
+# CLAWHOST names the program; without it the one that is installed runs, else cargo builds it.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-program=${CLAWHOST:-cargo run --quiet --manifest-path $here/../../../Cargo.toml --}
+if [ -n "${CLAWHOST:-}" ]; then
+    program=$CLAWHOST
+elif command -v clawhost > /dev/null; then
+    program=clawhost
+else
+    program="cargo run --quiet --manifest-path $here/../../../Cargo.toml --"
+fi
+# Some steps are meant to fail, so that this is where a program that does not run is noticed.
+$program --version > /dev/null
 
 work=$(mktemp -d)
 server=
@@ -12,7 +20,8 @@ cp -R "$here/." "$work"
 mkdir "$work/reports"
 export CLAWHOST_STATE="$work/.state"
 
-# Port 0 is any that is free; the server says which.
+# Port 0 is any that is free; the server says which, in a file that is there to be looked at before it starts.
+: > "$work/server.log"
 python3 -u -m http.server 0 --bind 127.0.0.1 --directory "$work/site" > "$work/server.log" 2>&1 &
 server=$!
 tries=0

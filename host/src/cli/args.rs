@@ -331,11 +331,11 @@ pub(super) struct InspectArgs {
     pub(super) json: bool,
 }
 
-/// Print every built-in bound, its value and its reason
+/// Print the built-in bounds, their values and their reasons
 ///
-/// Each name ends in its unit. These are the values where nothing else is said: the block
-/// `limits` of the runtime file sets some of them for a host, a profile or a tool its own time,
-/// memory and output. None can be switched off.
+/// They bound what a caller, a tool, a service or a document may use of this host. Each name ends in its unit. These
+/// are the values where nothing else is said: the block `limits` of the runtime file sets some of them for a host, a
+/// profile or a tool its own time, memory and output. None can be switched off.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: clawhost limits --json")]
 pub(super) struct LimitsArgs {

@@ -97,7 +97,7 @@ fn table(findings: &[Finding]) -> String {
     let broken = broken.map(|(finding, reason)| {
         format!("\n{}, profile `{}`: {reason}", finding.attack, finding.profile)
     });
-    format!("{table}{}\n{}", broken.collect::<String>(), summary(findings))
+    format!("{}{}\n{}", table.trim_fmt(), broken.collect::<String>(), summary(findings))
 }
 
 /// Rows are sorted by kind, then by number.

@@ -85,7 +85,7 @@ fn tell(args: &CompileArgs, agents: &[CompiledAgent]) {
         let folder = args.out.join(&agent.name).display().to_string();
         table.add_row([&agent.name, &tools(agent).join("\n"), &folder]);
     }
-    show::line(&table.to_string());
+    show::line(&table.trim_fmt());
 }
 
 /// Returns the names of its tools, as the agent and `clawhost tools` have them.

@@ -287,7 +287,7 @@ fn table(findings: &[Finding]) -> String {
     for finding in findings {
         table.add_row([finding.about, word(finding.standing), &finding.says]);
     }
-    table.to_string()
+    table.trim_fmt()
 }
 
 fn as_json(findings: &[Finding]) -> Value {

@@ -215,11 +215,14 @@ fn print_head(kind: &str, size_bytes: usize, digest: &str) {
 }
 
 fn print_imports(imports: &[String], needs: fn(&str) -> &'static str) {
+    if imports.is_empty() {
+        return;
+    }
     let mut table = show::table(&["import", "needs"]);
     for import in imports {
         table.add_row([visible::line(import).as_str(), needs(import)]);
     }
-    show::line(&table.to_string());
+    show::line(&table.trim_fmt());
 }
 
 fn print_tool(definition: &ToolDefinition) {

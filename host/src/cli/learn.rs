@@ -8,7 +8,7 @@
 //! runtime file grants, which the refusal of a tool names.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -320,10 +320,11 @@ impl Seen {
         let mount = |mount: &Mount| {
             let writes = mount.access == Access::ReadWrite && self.writes_files();
             let access = if writes { "rw" } else { "ro" };
-            Ok(json!({"path": told(&mount.host)?, "permissions": access}))
+            Ok(json!({"path": told(&straight(&mount.host))?, "permissions": access}))
         };
         let mounts = self.profile.mounts.iter().map(mount).collect::<Result<Vec<_>, Fail>>()?;
-        let denied = self.profile.denied_paths.iter().map(|path| told(path));
+        let denied = self.profile.denied_paths.iter();
+        let denied = denied.map(|path| told(&straight(path)).map(str::to_owned));
         let denied = denied.collect::<Result<Vec<_>, Fail>>()?;
         Ok(json!({"mode": "scoped", "mount_paths": mounts, "denied_paths": denied}))
     }
@@ -372,6 +373,21 @@ fn bounds(limits: &ProfileLimits) -> Map<String, Value> {
         ("max_output_bytes", limits.output_bytes),
     ];
     all.into_iter().filter_map(|(key, number)| Some((key.to_owned(), number?.into()))).collect()
+}
+
+/// Returns a path without the `..` of how its manifest was named. What leads up to the last of them is looked up, as it
+/// may be a link; what comes after keeps its names, by which the tool knows its folders.
+fn straight(path: &Path) -> PathBuf {
+    let parts: Vec<Component<'_>> = path.components().collect();
+    let last = parts.iter().rposition(|part| *part == Component::ParentDir);
+    let (up, rest) = parts.split_at(last.map_or(0, |last| last + 1));
+    match up.iter().collect::<PathBuf>().canonicalize() {
+        Ok(mut found) => {
+            found.extend(rest);
+            found
+        }
+        Err(_) => path.to_owned(),
+    }
 }
 
 /// Returns a path as a document can say it.
@@ -444,6 +460,19 @@ mod tests {
         assert!(told(Path::new("/a b/c")).is_ok());
         for path in ["/a\nb", "/a*", "/$HOME"] {
             assert!(told(Path::new(path)).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_printed_path_does_not_go_up_and_keeps_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(here.join("a")).unwrap();
+        std::os::unix::fs::symlink("a", here.join("link")).unwrap();
+        assert_eq!(straight(&here.join("a/../link/x")), here.join("link/x"));
+        assert_eq!(straight(&here.join("a/..")), here);
+        for path in ["/nowhere/../x", "/link/x"] {
+            assert_eq!(straight(Path::new(path)), Path::new(path));
         }
     }
 }

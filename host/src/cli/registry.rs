@@ -255,7 +255,7 @@ async fn display(version: u64, common: &StateArgs) -> Result<u8, Fail> {
         let said = said.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         table.add_row([name, &does.unwrap_or_default(), component, &said]);
     }
-    show::line(&table.to_string());
+    show::line(&table.trim_fmt());
     Ok(exit::OK)
 }
 

@@ -566,10 +566,18 @@ pub(super) async fn patiently<T>(
         return done;
     }
     let spinner = indicatif::ProgressBar::new_spinner().with_message(what);
-    spinner.enable_steady_tick(SPINNER_TICK);
+    match in_a_line(&spinner) {
+        Some(line) => eprintln!("{line}"),
+        None => spinner.enable_steady_tick(SPINNER_TICK),
+    }
     let done = work.await;
     spinner.finish_and_clear();
     done
+}
+
+/// Returns what a spinner says where it is not shown: a terminal that cannot take back what it wrote gets a line.
+fn in_a_line(spinner: &indicatif::ProgressBar) -> Option<String> {
+    spinner.is_hidden().then(|| spinner.message())
 }
 
 /// Lets a write beyond the limit on the size of files (`ulimit -f`) fail as on a full disk does; unheeded, its signal
@@ -597,4 +605,15 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Fail>>) -> Result
     // A read of standard input that never ends must not keep the process.
     runtime.shutdown_background();
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_that_shows_no_spinner_gets_a_line() {
+        let hidden = indicatif::ProgressBar::hidden().with_message("preparing tools");
+        assert_eq!(in_a_line(&hidden).as_deref(), Some("preparing tools"));
+    }
 }

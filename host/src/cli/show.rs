@@ -76,7 +76,7 @@ pub(super) fn rows<R: IntoIterator<Item = String>>(
 ) -> String {
     let mut table = table(header);
     table.add_rows(rows);
-    if table.is_empty() { nothing.to_owned() } else { table.to_string() }
+    if table.is_empty() { nothing.to_owned() } else { table.trim_fmt() }
 }
 
 /// Returns an empty table under `header`; into a pipe, a row is a line of its full length and nothing else.
@@ -111,5 +111,20 @@ pub(super) fn near(path: &Path) -> String {
     match path.strip_prefix(&here) {
         Ok(below) if !here.as_os_str().is_empty() => format!("./{}", below.display()),
         _ => path.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_table_ends_in_blanks() {
+        let cells = [["short", "a longer cell"], ["a longer cell", "short"]];
+        let text = rows(&["one", "two"], cells.map(|row| row.map(str::to_owned)), "");
+        assert!(
+            text.lines().count() >= 3 && text.lines().all(|line| line == line.trim_end()),
+            "{text:?}"
+        );
     }
 }

@@ -61,7 +61,7 @@ fn served(host: &Host, catalog: &Catalog) -> String {
             &told(host, tool),
         ]);
     }
-    let mut text = table.to_string();
+    let mut text = table.trim_fmt();
     for note in &catalog.notes {
         text.push_str(&format!("\nnote: {note}"));
     }

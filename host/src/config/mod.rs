@@ -63,6 +63,7 @@ pub fn is_runtime_file(file: &Path) -> bool {
 
 /// Returns the environment of this process, for [`Config::load`].
 #[must_use]
+#[expect(clippy::disallowed_methods, reason = "it reads the environment")]
 pub fn environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()
 }
@@ -83,6 +84,7 @@ fn own_variables(
     Ok(variables)
 }
 
+#[expect(clippy::disallowed_methods, reason = "it looks for the runtime file")]
 fn find(directory: &Path) -> Result<Option<PathBuf>, Vec<DocumentError>> {
     let candidates = FILE_NAMES.iter().map(|name| directory.join(name));
     // What is there and is no file, a FIFO or a link to nothing, is refused where it is read.

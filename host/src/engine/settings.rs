@@ -2,14 +2,12 @@
 
 use clawhost_core::limits::{
     GUEST_CORE_INSTANCES_MAX, GUEST_MEMORIES_MAX, GUEST_MEMORY_CEILING_MB, GUEST_MEMORY_KEPT_BYTES,
-    GUEST_TABLE_ELEMENTS_MAX,
+    GUEST_STACK_BYTES, GUEST_TABLE_ELEMENTS_MAX,
 };
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// Slots given back to the kernel at a time where memory is not kept.
 const DECOMMIT_BATCH: usize = 16;
-/// Stack of a guest. Deeper recursion traps.
-const GUEST_STACK_BYTES: usize = 512 << 10;
 /// Stack a call runs on: the guest's, and room for host calls.
 const CALL_STACK_BYTES: usize = 2 << 20;
 /// Memories and tables in the pool for each call that may run.
@@ -103,6 +101,7 @@ fn count(value: usize) -> u32 {
 /// Says why instances give their memory back between calls, where they cannot keep it: keeping it without
 /// the scan is a blind memset; and with swap in use, 48.0.8 can carry a swapped-out page into the next
 /// instance. Where swap cannot be read, there is some.
+#[expect(clippy::disallowed_methods, reason = "it asks the system whether it swaps")]
 pub(crate) fn given_back() -> Option<&'static str> {
     let swaps = || std::fs::read_to_string("/proc/swaps");
     if !PoolingAllocationConfig::is_pagemap_scan_available() {

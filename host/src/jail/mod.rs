@@ -30,7 +30,7 @@
 //! the user may walk to whether it is there, its size, owner and times; and through an open file
 //! its owner changes its mode and times, in a read-only directory as well.
 
-#![allow(clippy::disallowed_methods, reason = "the one place that starts native programs")]
+#![expect(clippy::disallowed_methods, reason = "the one place that starts native programs")]
 #![cfg_attr(
     not(target_os = "linux"),
     allow(dead_code, reason = "a jail is described but not made")

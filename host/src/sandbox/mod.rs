@@ -284,6 +284,7 @@ pub fn look_up(grants: &Grants) -> Result<Places, String> {
 }
 
 /// Replaces `..` in mounted and denied paths by where it leads, links considered.
+#[expect(clippy::disallowed_methods, reason = "a profile's paths are looked up here, once")]
 fn resolve_parents(grants: &mut Grants) -> Result<(), String> {
     let mounts = grants.mounts.iter_mut().map(|mount| &mut mount.host);
     for path in mounts.chain(&mut grants.denied_paths) {

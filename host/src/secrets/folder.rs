@@ -27,6 +27,7 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<Option<Secret>, NoSecret
 
 /// Reads as much of a regular file as a secret may be long, and a little more: what is longer
 /// is refused as too long.
+#[expect(clippy::disallowed_methods, reason = "it opens the folder of secrets")]
 fn read_file(folder: &Path, name: &str) -> io::Result<Zeroizing<Vec<u8>>> {
     let dir = Dir::open_ambient_dir(folder, cap_std::ambient_authority())?;
     let file = dir.open_with(name, &options())?;

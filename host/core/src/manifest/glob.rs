@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use super::documents::Documents;
-
-/// Directories one pattern may look into.
-const GLOB_VISITS_MAX: usize = 10_000;
+use crate::limits::GLOB_VISITS_MAX;
 
 /// Says whether a path is a pattern.
 pub(crate) fn is_pattern(text: &str) -> bool {

@@ -11,12 +11,9 @@ use super::shape::{
 };
 use crate::limits::{
     GUEST_MEMORY_CEILING_MB, MEMORY_DIMENSIONS_MAX, MEMORY_SIZE_CEILING_MB, MEMORY_TOP_K_MAX,
-    RESOURCES_MAX, TOOL_OUTPUT_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS,
+    PROCESSES_CEILING_MAX, RESOURCES_MAX, TOOL_OUTPUT_BYTES_MAX, TOOL_TIMEOUT_CEILING_MS,
 };
 use crate::uri::Kind;
-
-/// Processes one profile may allow at once; more is no sandbox.
-const PROCESSES_CEILING_MAX: u64 = 4_096;
 
 /// Returns the closed table of a kind's `spec`.
 pub(crate) const fn spec_shape(kind: Kind) -> &'static Shape {

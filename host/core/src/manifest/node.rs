@@ -15,12 +15,10 @@ use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visi
 use serde_saphyr::Spanned;
 
 use super::problem::Source;
+use crate::limits::DOCUMENT_TEXT_BYTES_MAX;
 
 pub(crate) use self::json::{from_json, pointer};
 pub(crate) use self::parse::{no_text, parse, pasted, slip};
-
-/// One text in a document; with [`ALIAS_NODES_MAX`] it bounds what aliases can blow up.
-const TEXT_BYTES_MAX: usize = 65_536;
 
 /// Where something stands, and in which document.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -137,8 +135,8 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
-        if text.len() > TEXT_BYTES_MAX {
-            return Err(E::custom(format!("a text may have {TEXT_BYTES_MAX} bytes")));
+        if text.len() > DOCUMENT_TEXT_BYTES_MAX {
+            return Err(E::custom(format!("a text may have {DOCUMENT_TEXT_BYTES_MAX} bytes")));
         }
         Ok(Value::Text(text.to_owned()))
     }

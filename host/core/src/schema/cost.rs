@@ -14,10 +14,8 @@ use serde_json::{Map, Value};
 use self::mismatches::copied_bytes;
 use super::positions::{any, any_schema, leads_into_values};
 use crate::digest;
-use crate::limits::{SCHEMA_PATTERN_BYTES_MAX, SCHEMA_PATTERNS_BYTES_MAX};
+use crate::limits::{SCHEMA_NESTING_MAX, SCHEMA_PATTERN_BYTES_MAX, SCHEMA_PATTERNS_BYTES_MAX};
 
-/// In-place nesting (`anyOf` in `$ref` in `allOf` …) that is followed.
-const NESTING_MAX: usize = 128;
 /// Characters of a string that cost as much as visiting one value.
 const CHARS_PER_VISIT: u64 = 64;
 
@@ -83,7 +81,7 @@ impl Cost {
             if seen.insert(address(node), ()).is_some() {
                 continue;
             }
-            let closure = analysis.closure(node, NESTING_MAX)?;
+            let closure = analysis.closure(node, SCHEMA_NESTING_MAX)?;
             cost.include(&closure);
             open.extend(closure.children);
         }
@@ -236,7 +234,7 @@ impl<'a> Analysis<'a> {
                 return Err("a subschema refers to itself without going into the value".to_owned());
             }
             None if nesting == 0 => {
-                return Err(format!("subschemas are nested over {NESTING_MAX} levels"));
+                return Err(format!("subschemas are nested over {SCHEMA_NESTING_MAX} levels"));
             }
             None => {}
         }

@@ -13,7 +13,9 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
 use crate::digest;
-use crate::limits::{JSON_DEPTH_MAX, SCHEMA_EVALUATIONS_MAX, SCHEMA_PATTERN_BYTES_MAX};
+use crate::limits::{
+    JSON_DEPTH_MAX, SCHEMA_EVALUATIONS_MAX, SCHEMA_PATTERN_BYTES_MAX, SCHEMA_SUBSCHEMAS_MAX,
+};
 use crate::truncate;
 use cost::Cost;
 pub(crate) use cost::{compiled_bytes, percent_decoded};
@@ -25,8 +27,6 @@ const MISMATCH_BYTES_MAX: usize = 400;
 const MISMATCHES_SHOWN_MAX: usize = 5;
 /// Evaluations that take about a millisecond.
 const LONG_EVALUATIONS: u64 = 20_000;
-/// Subschemas of one schema, so that compiling is bounded before it starts.
-const SUBSCHEMAS_MAX: usize = 10_000;
 
 /// What [`Schema::check`] says of a value that it refuses unchecked.
 pub const UNCHECKED: &str = "too large or too deeply nested to be checked against this schema";
@@ -62,7 +62,7 @@ impl Schema {
     /// # Errors
     /// What it is, in words: of too many values, or nested over [`JSON_DEPTH_MAX`].
     pub fn bounded(schema: &Value) -> Result<(), String> {
-        bound(schema, JSON_DEPTH_MAX, &mut { SUBSCHEMAS_MAX })
+        bound(schema, JSON_DEPTH_MAX, &mut { SCHEMA_SUBSCHEMAS_MAX })
     }
 
     /// Returns a schema of this [`digest`](Schema::digest) that this version of the host has compiled before: it
@@ -244,7 +244,7 @@ fn bound(value: &Value, depth: usize, budget: &mut usize) -> Result<(), String> 
     }
     *budget = budget
         .checked_sub(1)
-        .ok_or_else(|| format!("more than {SUBSCHEMAS_MAX} values in one schema"))?;
+        .ok_or_else(|| format!("more than {SCHEMA_SUBSCHEMAS_MAX} values in one schema"))?;
     match value {
         Value::Array(items) => items.iter().try_for_each(|item| bound(item, depth - 1, budget)),
         Value::Object(map) => map.values().try_for_each(|item| bound(item, depth - 1, budget)),

@@ -90,7 +90,7 @@ impl Story<'_> {
         }
         let mut lines = vec![
             format!("{} {is}: {reason}\n", self.tool.definition.name),
-            format!("{table}\n"),
+            format!("{}\n", table.trim_fmt()),
             format!("arguments: {}", self.arguments_line()),
             format!("screens:   {}", self.screens_line()),
             format!("autonomy:  {}", self.autonomy_line()),

@@ -38,7 +38,7 @@ pub(super) fn run(file: &Path, as_json: bool) -> Result<u8, Fail> {
         let cells = [&tool.name, &request(tool), &tool.description];
         table.add_row(cells.map(|cell| visible::line(cell)));
     }
-    show::line(&table.to_string());
+    show::line(&table.trim_fmt());
     for endpoint in &service.endpoints {
         show::line(&format!("endpoint {}", visible::line(endpoint)));
     }

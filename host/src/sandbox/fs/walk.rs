@@ -4,6 +4,7 @@
 //! links are read and their steps queued, `..` gives back the handle the walk came through. So
 //! a walk cannot leave the handle it started from, whatever is renamed or re-linked meanwhile.
 
+use clawhost_core::limits::{PATH_FOLDERS_MAX, PATH_LINKS_MAX, PATH_STEPS_MAX};
 use rustix::io::Errno;
 
 use super::fault::Fault;
@@ -11,14 +12,6 @@ use super::folder::Folder;
 use super::path::{self, Part, Parts};
 use super::stat::{Facts, Kind};
 use super::tree::{Follow, Tree};
-
-/// Symbolic links one walk may meet: what Linux allows.
-const LINKS_MAX: u32 = 40;
-/// Directories below the start one walk may hold, each an open handle while it lasts. A deeper
-/// tree is reached from a descriptor further down.
-const DEPTH_MAX: usize = 128;
-/// Components one walk may visit, links included: ten times the longest sensible path.
-const STEPS_MAX: u32 = 2_048;
 
 /// Where a path leads.
 #[derive(Debug)]
@@ -89,7 +82,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn step(&mut self, part: Part) -> Result<Option<Place>, Fault> {
         self.steps = self.steps.saturating_add(1);
-        if self.steps > STEPS_MAX {
+        if self.steps > PATH_STEPS_MAX {
             return Err(Errno::LOOP.into());
         }
         self.tree.meter().add_work(1);
@@ -127,7 +120,7 @@ impl Walk<'_> {
     }
 
     fn push(&mut self, folder: Folder) -> Result<(), Fault> {
-        if self.above.len() >= DEPTH_MAX {
+        if self.above.len() >= PATH_FOLDERS_MAX {
             return Err(Errno::NAMETOOLONG.into());
         }
         self.above.push(std::mem::replace(&mut self.top, folder));
@@ -136,7 +129,7 @@ impl Walk<'_> {
 
     fn follow_link(&mut self, name: &str) -> Result<(), Fault> {
         self.links = self.links.saturating_add(1);
-        if self.links > LINKS_MAX {
+        if self.links > PATH_LINKS_MAX {
             return Err(Errno::LOOP.into());
         }
         let parts = path::parse(&read_link(&self.top, name)?)?;

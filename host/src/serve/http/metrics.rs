@@ -29,6 +29,7 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 ///
 /// # Errors
 /// Whatever listening on the address says.
+#[expect(clippy::disallowed_methods, reason = "it listens where the operator says")]
 pub async fn serve_metrics(
     host: Host,
     options: HttpOptions,

@@ -120,6 +120,7 @@ async fn serve_within<C: Calls>(
 }
 
 /// Listens where `options` say.
+#[expect(clippy::disallowed_methods, reason = "it listens where the operator says")]
 async fn listen(options: &HttpOptions) -> io::Result<(TcpListener, SocketAddr)> {
     if !options.require_token && !options.address.ip().is_loopback() {
         let text = "tokens can be dropped on a loopback address only";

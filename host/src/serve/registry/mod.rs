@@ -49,6 +49,7 @@ pub fn list_registry(dir: &Dir) -> io::Result<Vec<Listed>> {
 /// # Errors
 /// `InvalidInput` where others than this machine could reach the address, and whatever listening
 /// on it says.
+#[expect(clippy::disallowed_methods, reason = "it listens where the operator says")]
 pub async fn serve_registry(
     dir: Dir,
     address: SocketAddr,

@@ -36,6 +36,7 @@ impl Drop for Driver {
 
 /// Connects to the first of `addresses` that takes a connection, each with an equal share of
 /// the time until `until`, so that one silent address does not hide the next.
+#[expect(clippy::disallowed_methods, reason = "it connects, to addresses that were checked")]
 pub(super) async fn dial(
     addresses: &[IpAddr],
     port: u16,

@@ -46,6 +46,7 @@ impl Resolver for SystemResolver {
             // A task of its own: the system's look-up cannot be cancelled, so its permit must
             // outlive a caller who stopped waiting.
             let running = tokio::spawn(async move {
+                #[expect(clippy::disallowed_methods, reason = "every address it finds is checked")]
                 let found = tokio::net::lookup_host((name.as_str(), 0)).await;
                 drop(permit);
                 found.map(|addresses| addresses.map(|address| address.ip()).collect())

@@ -96,6 +96,7 @@ impl Tokens {
 }
 
 /// Returns where a browser is waited for on this machine, and its address.
+#[expect(clippy::disallowed_methods, reason = "a browser of this machine comes back here")]
 async fn listen() -> io::Result<(TcpListener, String)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let redirect = format!("http://127.0.0.1:{}/callback", listener.local_addr()?.port());

@@ -4,8 +4,9 @@
 
 use serde_json::Value as Json;
 
-use super::parse::{DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX, too_deep, too_many};
-use super::{Entry, Node, Place, TEXT_BYTES_MAX, Value};
+use super::parse::{too_deep, too_many};
+use super::{Entry, Node, Place, Value};
+use crate::limits::{DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX, DOCUMENT_TEXT_BYTES_MAX};
 
 /// What is wrong, and what would be right.
 type Refused = (String, &'static str);
@@ -37,8 +38,11 @@ fn node(value: &Json, count: &mut usize, depth_left: usize) -> Result<Node, Refu
         Json::Bool(flag) => Value::Flag(*flag),
         Json::Null => Value::Null,
         Json::Number(number) => Value::Number(number.clone()),
-        Json::String(text) if text.len() > TEXT_BYTES_MAX => {
-            return Err((format!("a text of more than {TEXT_BYTES_MAX} bytes"), "shorten it"));
+        Json::String(text) if text.len() > DOCUMENT_TEXT_BYTES_MAX => {
+            return Err((
+                format!("a text of more than {DOCUMENT_TEXT_BYTES_MAX} bytes"),
+                "shorten it",
+            ));
         }
         Json::String(text) => Value::Text(text.clone()),
     };
@@ -92,6 +96,6 @@ mod tests {
         assert!(from_json(&deep(DOCUMENT_DEPTH_MAX)).is_ok());
         assert!(from_json(&deep(DOCUMENT_DEPTH_MAX + 1)).is_err());
         assert!(from_json(&json!(vec![0; DOCUMENT_NODES_MAX])).is_err());
-        assert!(from_json(&json!("x".repeat(TEXT_BYTES_MAX + 1))).is_err());
+        assert!(from_json(&json!("x".repeat(DOCUMENT_TEXT_BYTES_MAX + 1))).is_err());
     }
 }

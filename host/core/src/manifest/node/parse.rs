@@ -11,19 +11,14 @@ use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{DuplicateKeyPolicy, Error, MergeKeyPolicy};
 
 use super::{Entry, Node, Place};
-use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::limits::{
+    DOCUMENT_ALIAS_NODES_MAX, DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX,
+};
 use crate::manifest::problem::{DocumentError, MANIFEST_INVALID, Source};
 use crate::manifest::shape::shown;
 
-/// Nesting of one document. The reader recurses, at up to 38 KiB of stack a level in an
-/// unoptimised build, and threads have 2 MiB; schemas are the deepest thing in a document.
-pub(super) const DOCUMENT_DEPTH_MAX: usize = 32;
-/// Values in one document, so that a small file cannot make a large tree.
-pub(super) const DOCUMENT_NODES_MAX: usize = 100_000;
 /// What any text is that the reader cannot read.
 const NOT_YAML: &str = "this is neither YAML nor JSON";
-/// Values made by all aliases of one document together.
-const ALIAS_NODES_MAX: usize = 1_000;
 
 /// Reads one document.
 pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Node, Box<DocumentError>> {
@@ -117,11 +112,11 @@ fn options() -> serde_saphyr::Options {
             max_nodes: DOCUMENT_NODES_MAX,
             max_events: DOCUMENT_NODES_MAX.saturating_mul(2),
             max_documents: 1,
-            max_aliases: ALIAS_NODES_MAX,
-            max_anchors: ALIAS_NODES_MAX,
+            max_aliases: DOCUMENT_ALIAS_NODES_MAX,
+            max_anchors: DOCUMENT_ALIAS_NODES_MAX,
         },
         alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: ALIAS_NODES_MAX,
+            max_total_replayed_events: DOCUMENT_ALIAS_NODES_MAX,
             max_replay_stack_depth: 8,
         },
         // So that both are seen, and none is used.
@@ -212,7 +207,7 @@ fn explain(error: &Error) -> (String, &'static str) {
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => (
             format!(
-                "the aliases (`*name`) of this document make more than {ALIAS_NODES_MAX} values"
+                "the aliases (`*name`) of this document make more than {DOCUMENT_ALIAS_NODES_MAX} values"
             ),
             "write plain values in the place of aliases that stand for many",
         ),

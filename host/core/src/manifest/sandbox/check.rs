@@ -6,14 +6,11 @@ use regex::Regex;
 
 use super::guest_name;
 use crate::egress::HostPattern;
-use crate::limits::SHELL_PATTERNS_BYTES_MAX;
+use crate::limits::{SHELL_PATTERNS_BYTES_MAX, SHELL_PATTERNS_MAX};
 use crate::manifest::node::{Node, Place};
 use crate::manifest::problem::Problems;
 use crate::manifest::shape::{shown, shown_sentence};
 use crate::{schema, shell};
-
-/// Blocked patterns of one profile, and blocked commands: checking them compiles them.
-const PATTERNS_MAX: usize = 100;
 
 /// Checks what the shape cannot say.
 pub(crate) fn check(spec: &Node, report: &mut Problems) {
@@ -192,8 +189,8 @@ fn check_blocked(
     bytes_left: &mut u64,
     report: &mut Problems,
 ) {
-    if let Some(one_more) = shell.list(&[key]).get(PATTERNS_MAX) {
-        let reason = format!("more than {PATTERNS_MAX} `{key}`");
+    if let Some(one_more) = shell.list(&[key]).get(SHELL_PATTERNS_MAX) {
+        let reason = format!("more than {SHELL_PATTERNS_MAX} `{key}`");
         return report.invalid(&one_more.at, reason, "join them, or list fewer");
     }
     for (node, text) in shell.texts(&[key]) {
@@ -235,8 +232,8 @@ mod tests {
     #[test]
     fn blocked_patterns_are_bounded_in_number_and_compiled_size() {
         let usual = |count| vec![r"rm\s+-rf\s+/[a-z]*".to_owned(); count];
-        assert_eq!(reasons(&usual(PATTERNS_MAX)), Vec::<String>::new());
-        assert_eq!(reasons(&usual(PATTERNS_MAX + 1)), ["more than 100 `blocked_patterns`"]);
+        assert_eq!(reasons(&usual(SHELL_PATTERNS_MAX)), Vec::<String>::new());
+        assert_eq!(reasons(&usual(SHELL_PATTERNS_MAX + 1)), ["more than 100 `blocked_patterns`"]);
         let many = |count| reasons(&vec![r"a[ab]{700}c".to_owned(); count]);
         assert_eq!(many(16), Vec::<String>::new());
         assert_eq!(many(17), ["what is blocked compiles to too many bytes"]);

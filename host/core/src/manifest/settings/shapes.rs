@@ -18,6 +18,7 @@ const fn from_one(max: u64) -> Shape {
 }
 
 const LATER: Shape = Shape::Later { help: "take it out" };
+const SIGNATURE: Shape = Shape::Later { help: "write `signed_by` with the public keys" };
 /// The most a million tokens may cost, in US dollars: more is a typing error.
 const PRICE: Shape = Shape::Real { max: 1_000_000.0 };
 
@@ -50,6 +51,7 @@ shape! { PROFILE = {
     oversize: ["cut" | "keep"],
     record: FLAG,
     secrets: [{ name!: SECRET, env: TEXT, hosts: STRINGS }],
+    signature: SIGNATURE,
     signed_by: STRINGS,
 }}
 

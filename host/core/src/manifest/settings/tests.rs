@@ -157,6 +157,10 @@ fn unknown_unserved_and_wrong_things_are_refused_where_they_stand() {
         ),
         ("version: 1\nregistries: [{name: a}]", "`registries[0].url` is missing"),
         ("version: 1\nstore: []", ":2:1: `store` is not served by this version"),
+        (
+            "version: 1\nprofiles: {none: {signature: require}}",
+            "`profiles.none.signature` is not served by this version (write `signed_by` with",
+        ),
         ("version: 1\ntools: {mcp_servers: []}", "`tools.mcp_servers` is a list"),
         ("version: 1\ntools: {pins: never}", "`tools.pins` is `never`"),
         (

@@ -4,12 +4,10 @@
 use serde_json::Value;
 
 use super::Cost;
-use crate::limits::SCHEMA_EVALUATIONS_MAX;
+use crate::limits::{SCHEMA_EVALUATIONS_MAX, SCHEMA_MISMATCHES_BYTES_MAX};
 
 /// One mismatch, as a validator keeps it: beside it lies the place where it is.
 const MISMATCH_BYTES: u64 = 512;
-/// All mismatches of one value.
-const MISMATCHES_BYTES_MAX: u64 = 67_108_864;
 /// Keywords whose values a mismatch holds a copy of.
 const COPIED: [&str; 5] = ["const", "enum", "not", "pattern", "required"];
 /// A value without what it holds.
@@ -24,7 +22,7 @@ impl Cost {
         let visits = self.bound(value).saturating_mul(self.depth).saturating_mul(levels);
         let each_bytes = MISMATCH_BYTES + place_bytes + self.copied_bytes;
         visits <= SCHEMA_EVALUATIONS_MAX
-            && self.mismatched(value, 1, each_bytes).1 <= MISMATCHES_BYTES_MAX
+            && self.mismatched(value, 1, each_bytes).1 <= SCHEMA_MISMATCHES_BYTES_MAX
     }
 
     /// Returns what `value` takes in memory, about, and a bound on what all its mismatches take, of which each has so
