@@ -116,7 +116,7 @@ limits! {
     COMPONENT_NAMES_MAX: usize = 100_000;
     /// Tools one component may describe.
     COMPONENT_TOOLS_MAX: usize = 256;
-    /// Memory that the schemas of all tools of one component take, parts counted as in [`JSON_NODES_MAX`]: a small file
+    /// Memory that the schemas of all tools of one component take, parts counted as in `JSON_NODES_MAX`: a small file
     /// can describe gigabytes, and the host holds five copies as long as the file is there. Tens of thousands of properties.
     COMPONENT_SCHEMAS_BYTES_MAX: usize = 16_777_216;
     /// What a component says about its functions in `package-docs`.

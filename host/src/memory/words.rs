@@ -40,18 +40,31 @@ fn push(text: &mut String, words: &str) {
 
 /// Returns the query for entries with any word of `text`; nothing where it has none.
 ///
-/// Each word is quoted, so that nothing in it is read as the engine's own language. It holds no quotation mark,
-/// and no NUL, which would end the query early. Of very many different words the first
-/// [`MEMORY_QUERY_WORDS_MAX`] count.
+/// Each word is quoted, so that nothing in it is read as the engine's own language. Of very many different words
+/// the first [`MEMORY_QUERY_WORDS_MAX`] count.
 pub(super) fn any_of(text: &str) -> Option<String> {
     let mut seen = HashSet::new();
-    let words = WORD.iter().flat_map(|word| word.find_iter(text)).map(|found| found.as_str());
-    let quoted: Vec<String> = words
+    let quoted: Vec<String> = text
+        .split(separates)
+        .flat_map(readings)
         .filter(|word| seen.insert(word.to_lowercase()))
         .take(MEMORY_QUERY_WORDS_MAX)
         .map(|word| format!("\"{word}\""))
         .collect();
     (!quoted.is_empty()).then(|| quoted.join(" OR "))
+}
+
+/// Quotation marks are among them, and so is NUL, which would end the query early.
+fn separates(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || c.is_ascii_punctuation()
+}
+
+/// Returns the words of a part, and the part itself after them: the index parts it as it knows the scripts, which
+/// may be otherwise.
+fn readings(part: &str) -> impl Iterator<Item = &str> {
+    let words = WORD.iter().flat_map(|word| word.find_iter(part)).map(|found| found.as_str());
+    let has_words = WORD.as_ref().is_some_and(|word| word.is_match(part));
+    words.chain(has_words.then_some(part))
 }
 
 #[cfg(test)]
@@ -80,8 +93,11 @@ mod tests {
         for between in
             ["—", "–", "…", "、", "，", "。", "·", "→", "،", "।", "\u{200b}", "\u{3000}", "🦀"]
         {
-            let query = any_of(&format!("alpha{between}7½"));
-            assert_eq!(query.as_deref(), Some("\"alpha\" OR \"7½\""), "{between:?}");
+            let part = format!("alpha{between}7½");
+            let query = any_of(&part).unwrap();
+            assert!(query.starts_with("\"alpha\" OR \"7½\""), "{between:?}: {query}");
+            let is_one_part = !part.contains(char::is_whitespace);
+            assert_eq!(query.ends_with(&format!(" OR \"{part}\"")), is_one_part, "{query}");
         }
         for word in ["cafe\u{301}", "हिन्दी", "ภาษาไทย", "東京タワー", "\u{e000}"]
         {
