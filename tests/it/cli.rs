@@ -335,6 +335,12 @@ fn what_only_looks_begins_no_log() {
         let run = cli.run(words);
         assert_eq!(run.code, Some(code), "{words:?}: {}", run.stderr);
     }
+    // The state folder is all the room that it takes, and it leaves nothing there.
+    let mut look = cli.command(&["explain", "claw.yaml", "answer"]);
+    let run = look.env("TMPDIR", "/no/such/folder").output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let mut kept = std::fs::read_dir(cli.state()).unwrap().map(|one| one.unwrap().file_name());
+    assert!(kept.all(|name| !name.to_string_lossy().starts_with('.')));
     assert!(cli.logs().is_empty(), "{:?}", cli.logs());
 }
 

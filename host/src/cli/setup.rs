@@ -155,7 +155,8 @@ pub(super) async fn make(
         .audit_places(settings.audit.clone())
         .secrets(secrets);
     // The log is of what happened: a look leaves nothing in it. Once it is open, its folder needs no name.
-    let passing = (purpose == Purpose::Look).then(tempfile::tempdir).transpose();
+    let passing = || tempfile::tempdir_in(state.path());
+    let passing = (purpose == Purpose::Look).then(passing).transpose();
     let passing = passing.or_fail(exit::UPSTREAM)?;
     let open = |folder: &TempDir| {
         Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).or_fail(exit::UPSTREAM)

@@ -75,12 +75,24 @@ impl Status {
 }
 
 impl DropIn {
-    /// Asks again whether what it needs is accepted, where it waits for that. Says whether it is another
-    /// way now.
+    /// Asks again whether what it needs is accepted, where it waits for that, or is served and that was forgotten. Says
+    /// whether it is another way now.
     pub(super) async fn recheck(&mut self, pins: &Pins) -> bool {
-        let Status::Waiting { offer, sidecars, why } = &self.status else { return false };
+        let (offer, sidecars, why) = match &self.status {
+            Status::Ready { offer, sidecars } => (offer, sidecars, None),
+            Status::Waiting { offer, sidecars, why } => (offer, sidecars, Some(why)),
+            Status::Loading | Status::Failed(_) | Status::Wrong(_) => return false,
+        };
+        let tools = offer.tools.iter().map(|tool| tool.ckp_name.as_str());
+        // Who cannot look now looks the next time; until then it is served.
+        if why.is_none()
+            && needs::are_accepted(pins, tools, &offer.loaded.imports).await.unwrap_or(true)
+        {
+            return false;
+        }
         let now = Status::accepted(pins, offer.clone(), sidecars.clone()).await;
-        let is_same = matches!(&now, Status::Waiting { why: still, .. } if still == why);
+        let is_same = why
+            .is_some_and(|why| matches!(&now, Status::Waiting { why: still, .. } if still == why));
         self.status = now;
         !is_same
     }

@@ -10,6 +10,7 @@ use clawhost_core::{digest, imports};
 use serde_json::{Value, json};
 
 use super::bridge::{COMPONENT, Pin, Pins, Seen, Verdict};
+use crate::state::DatabaseError;
 
 /// What stands in the place of a tool's name.
 const NEEDS: &str = "imports";
@@ -47,6 +48,30 @@ pub(super) async fn check(
         each("diff"),
         each("accept"),
     )))
+}
+
+/// Says whether all that a component needs is among what was accepted of each of `tools`. Nothing is taken on by asking.
+///
+/// # Errors
+/// The store cannot say.
+pub(super) async fn are_accepted(
+    pins: &Pins,
+    tools: impl Iterator<Item = &str>,
+    imported: &[String],
+) -> Result<bool, DatabaseError> {
+    let needs = imports::needs(imported.iter().map(String::as_str));
+    if needs.is_empty() {
+        return Ok(true);
+    }
+    for tool in tools {
+        let of = format!("{COMPONENT}{tool}");
+        let kept = pins.list(Some(of), Some(NEEDS.to_owned())).await?;
+        let known = kept.first().map(known).unwrap_or_default();
+        if needs.iter().any(|need| !known.contains(*need)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Returns what is needed beside what was accepted of one tool, where that waits.

@@ -195,8 +195,7 @@ impl Keeper {
         if look.is_none_or(|look| look.stable) { RESCAN } else { DEBOUNCE }
     }
 
-    /// Asks again about the files that wait until what they need is accepted. Says whether any is
-    /// another way now.
+    /// Asks again whether what files need is accepted. Says whether any is another way now.
     async fn recheck(&mut self) -> bool {
         let mut changed = false;
         if let Some(Folder { place: Place { pins: Some(pins), .. }, files, .. }) = &mut self.folder

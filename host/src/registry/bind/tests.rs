@@ -176,7 +176,7 @@ async fn what_was_pulled_is_what_the_manifest_binds_under_its_own_name_only() {
 }
 
 #[tokio::test]
-async fn a_file_that_waits_is_not_loaded_again_and_is_served_once_what_it_needs_is_accepted() {
+async fn a_file_that_waits_is_not_loaded_again_and_is_served_while_what_it_needs_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let manifest = Arc::new(default_manifest(folder.path()));
     let engine = Arc::new(Engine::new(1, None).unwrap());
@@ -196,6 +196,10 @@ async fn a_file_that_waits_is_not_loaded_again_and_is_served_once_what_it_needs_
     pins.accept(pin).await.unwrap();
     assert!(file.recheck(&pins).await);
     assert_eq!(serves(&binder.snapshot(&[&file], &BTreeSet::new())), Some(true));
+    assert!(!file.recheck(&pins).await, "nothing has changed");
+    pins.forget(pins.list(None, None).await.unwrap()).await.unwrap();
+    assert!(file.recheck(&pins).await);
+    assert_eq!(serves(&binder.snapshot(&[&file], &BTreeSet::new())), None);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod pins;
 mod plan;
 mod remote;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clawhost_core::bridged::remembered_as;
@@ -199,9 +200,10 @@ impl Connection {
 
     /// Says whether a tool waits, or is served that is not accepted any more.
     fn may_be_judged_otherwise(&self, pins: &[Pin]) -> bool {
+        let digest_of = |pin: &Pin| Some((pin.tool.clone(), pin.accepted_digest()?));
+        let accepted: BTreeMap<_, _> = pins.iter().filter_map(digest_of).collect();
         let is_accepted = |tool: &Remote, digest: &str| {
-            let mut of_it = pins.iter().filter(|pin| pin.tool == remembered_as(&tool.name));
-            of_it.any(|pin| pin.state() == PinState::Accepted && pin.digest() == digest)
+            accepted.get(&remembered_as(&tool.name)).is_some_and(|of_it| of_it == digest)
         };
         self.tools.iter().any(|tool| match &tool.offered {
             Ok((bridged, _)) => tool.is_pinned && !is_accepted(tool, &bridged.digest),

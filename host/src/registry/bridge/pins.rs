@@ -82,6 +82,12 @@ impl Pin {
         digest::of_bytes(self.offered.as_bytes())
     }
 
+    /// Returns the digest of what was accepted, whatever it says now: the server of that name may be another one to
+    /// another host of this store.
+    pub(super) fn accepted_digest(&self) -> Option<String> {
+        self.accepted.as_ref().map(|accepted| digest::of_bytes(accepted.as_bytes()))
+    }
+
     /// Returns what it says now and did not when it was accepted, and the other way round, a line each.
     pub fn changes(&self) -> Vec<String> {
         let read = |text: &str| serde_json::from_str(text).unwrap_or(Value::Null);

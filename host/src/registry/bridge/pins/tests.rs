@@ -34,6 +34,16 @@ async fn the_first_sight_counts_and_a_change_waits_until_it_is_accepted() {
 }
 
 #[tokio::test]
+async fn what_was_accepted_stays_it_where_another_host_is_told_something_else() {
+    let pins = pins(PinMode::FirstUse);
+    judged(&pins, "mine").await;
+    judged(&pins, "another's").await;
+    let kept = pins.list(None, None).await.unwrap().remove(0);
+    assert_eq!(kept.state(), PinState::Changed);
+    assert_eq!(kept.accepted_digest(), Some(digest::of_bytes(b"mine")));
+}
+
+#[tokio::test]
 async fn where_it_is_required_nothing_is_served_unaccepted() {
     let pins = pins(PinMode::Require);
     assert_eq!(judged(&pins, "a").await, Verdict::New);
