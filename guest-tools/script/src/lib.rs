@@ -122,10 +122,12 @@ pub fn run(
 
 fn parse(json: &str) -> Result<Value, ToolError> {
     serde_json::from_str(json).map_err(|error| {
-        // An interpreter writes only such halves as escapes of that kind.
-        let why = match json.contains("\\ud") {
-            true => "a text in it has half of a character, a lone surrogate".to_owned(),
-            false => error.to_string(),
+        let why = match error.to_string() {
+            // An interpreter writes no escape that is wrong but that of such a half.
+            why if why.contains("hex escape") => {
+                "a text in it has half of a character, a lone surrogate".to_owned()
+            }
+            why => why,
         };
         ToolError::failed(format!("the result has no JSON form: {why}"))
     })
@@ -133,4 +135,22 @@ fn parse(json: &str) -> Result<Value, ToolError> {
 
 fn timeout_default() -> u64 {
     TIMEOUT_DEFAULT_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_a_character_is_told_as_that_and_another_reason_is_not() {
+        let why = |json: &str| match parse(json) {
+            Err(ToolError::ExecutionFailed(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        for half in [r#""\ud800""#, r#""\ud800x""#, r#""\udc00""#, r#""\ud800\ud800""#] {
+            assert!(why(half).contains("half of a character"), "{half}: {}", why(half));
+        }
+        let deep = format!(r#"{}"C:\\udder"{}"#, "[".repeat(200), "]".repeat(200));
+        assert!(why(&deep).contains("recursion limit"), "{}", why(&deep));
+    }
 }

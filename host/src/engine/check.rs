@@ -213,6 +213,16 @@ impl<'a> Names<'a> {
         self.imports.len() + self.exports.len()
     }
 
+    /// Refuses too many, without their number: those beyond the bound are not read.
+    fn bound(&self) -> Result<(), String> {
+        if self.count() > COMPONENT_NAMES_MAX {
+            return Err(format!(
+                "the component has more than {COMPONENT_NAMES_MAX} imports and exports"
+            ));
+        }
+        Ok(())
+    }
+
     fn take_names(&mut self, payload: &Payload<'a>) -> Result<(), BinaryReaderError> {
         match payload {
             Payload::ComponentImportSection(section) => {
@@ -300,8 +310,7 @@ impl<'a> Shape<'a> {
             }
             _ => {}
         }
-        let names = (self.names.count() as u64, COMPONENT_NAMES_MAX as u64);
-        bound("the component", names.0, names.1, "imports and exports")?;
+        self.names.bound()?;
         bound("the component", self.functions, COMPONENT_FUNCTIONS_MAX, "functions")?;
         bound("the component", self.types, COMPONENT_TYPES_MAX, "types")?;
         bound(
@@ -470,7 +479,7 @@ mod tests {
         };
         let many = imports("a:b/c", COMPONENT_NAMES_MAX + 7);
         let error = refusal(&many);
-        assert!(error.contains("100001 imports and exports"), "{error}");
+        assert!(error.contains("more than 100000 imports and exports"), "{error}");
         assert_eq!(outline(&many).unwrap().imports.len(), OUTLINE_NAMES_MAX);
         let long = imports(&format!("a:{}/c", "x".repeat(50_000)), 100);
         assert!(refusal(&long).len() < 10_000);

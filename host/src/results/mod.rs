@@ -10,7 +10,7 @@ use clawhost_core::limits::{
 use clawhost_core::reply::{Content, ToolReply};
 use clawhost_core::truncate;
 use rusqlite::{Connection, OptionalExtension as _, params};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::state::{Database, DatabaseError};
 use crate::{clock, random};
@@ -92,8 +92,8 @@ impl Page {
     }
 }
 
-/// Returns all that a reply says as one text, where it is texts and a structured value: that last, where no
-/// text is the same.
+/// Returns all that a reply says as one text, where it is texts and a structured value: last what of that no
+/// text says.
 pub(crate) fn whole(reply: &ToolReply) -> Option<String> {
     let content = reply.content.as_slice();
     let texts = content.iter().map(|block| match block {
@@ -102,9 +102,24 @@ pub(crate) fn whole(reply: &ToolReply) -> Option<String> {
     });
     let mut all = texts.collect::<Option<Vec<_>>>()?;
     let is_more = |it: &&Value| content.is_empty() || !truncate::is_shown_alone(content, it);
-    let more = reply.structured.as_ref().filter(is_more).map(Value::to_string);
+    let more = reply.structured.as_ref().filter(is_more).and_then(|value| unsaid(value, &all));
     all.extend(more.as_deref());
     Some(all.join("\n"))
+}
+
+/// Returns `value` as JSON without those of its members that are among `texts`: what a program writes is both,
+/// and twice it could be more than is kept.
+fn unsaid(value: &Value, texts: &[&str]) -> Option<String> {
+    let is_said = |part: &Value| part.as_str().is_some_and(|text| texts.contains(&text));
+    match value {
+        Value::Object(members) if members.values().any(is_said) => {
+            let others = members.iter().filter(|(_, part)| !is_said(part));
+            let others: Map<_, _> =
+                others.map(|(name, part)| (name.clone(), part.clone())).collect();
+            (!others.is_empty()).then(|| Value::Object(others).to_string())
+        }
+        value => Some(value.to_string()),
+    }
 }
 
 fn unavailable(error: DatabaseError) -> CallError {
@@ -203,6 +218,12 @@ mod tests {
             (vec![text()], Some(value()), text()),
             (vec!["x".to_owned()], Some(value()), format!("x\n{}", text())),
             (vec!["x".to_owned(), "y".to_owned()], None, "x\ny".to_owned()),
+            (
+                vec!["x".to_owned()],
+                Some(json!({"exit_code": 0, "stdout": "x"})),
+                "x\n{\"exit_code\":0}".to_owned(),
+            ),
+            (vec!["x".to_owned()], Some(json!({"result": "x"})), "x".to_owned()),
         ] {
             let content = texts.into_iter().map(Content::Text).collect();
             let reply = ToolReply { content, structured, ..ToolReply::default() };

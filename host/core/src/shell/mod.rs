@@ -216,7 +216,7 @@ impl ShellPolicy {
         }
         let is_there = |known: &&str| (machine.find)(known).is_some();
         let mut known: Vec<&str> = programs::names().filter(is_there).collect();
-        known.extend(self.programs.iter().map(String::as_str));
+        known.extend(self.programs.iter().map(String::as_str).filter(is_there));
         Refusal::new(format!("`{name}` is no program of the list: cd, {}", known.join(", ")))
     }
 }

@@ -158,6 +158,9 @@ fn programs_that_run_others_are_not_on_the_list() {
 fn a_refusal_names_what_is_there_and_says_only_what_fits() {
     let why = line("nothing").unwrap_err();
     assert!(why.contains("cd, ") && why.contains(", ls") && !why.contains("unexpand"), "{why}");
+    let rules = ShellRules { programs: texts(&["absent", "curl"]), ..ShellRules::default() };
+    let why = policy(&rules).line("absent", &[], MACHINE).unwrap_err().to_string();
+    assert!(why.contains(", curl") && !why.contains(", absent"), "{why}");
     let told = "`-exec` makes `find` start other programs";
     assert_eq!(line("find . -exec rm {} ';'").unwrap_err(), told);
     assert!(line("find . -execdir rm {} ';'").unwrap_err().contains("`-execdir` may be read"));
