@@ -36,8 +36,8 @@ use super::ckp::{Answer, Authority, Session};
 use super::connection::{Connection, Outgoing, Output, poll_out};
 use super::direct::Direct;
 use super::lane::{self, Inbound, Lane};
-use super::mcp::McpServer;
-use super::message::{self, About, Fault, INVALID_REQUEST, Incoming};
+use super::mcp::{McpServer, is_unknown};
+use super::message::{self, About, Fault, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND};
 use crate::host::Principal;
 use crate::lines::{Line, Lines};
 
@@ -345,6 +345,10 @@ impl<C: Calls> Dialects<C> {
             Ok(message) => message,
             Err(refusal) => return self.connection.answer(&refusal),
         };
+        // Before a session has begun the library would miss in it what the stateless revision's requests have.
+        if is_unknown(method, &message) {
+            return self.connection.answer(&Fault::new(METHOD_NOT_FOUND, "unknown method").to(id));
+        }
         if self.connection.begins(&id) == Some(true) {
             let _ = self.to_mcp.send(message).await;
             return;

@@ -185,7 +185,9 @@ async fn what_comes_out_of_order_ends_nothing() {
     assert_eq!(client.ask(claw).await["error"]["code"], json!(-32600));
     let early = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     assert_eq!(client.ask(early).await["error"]["code"], json!(-32602));
-    let found = client.ask(modern(json!(3), "tools/list", json!({}))).await;
+    let nobodys = json!({"jsonrpc": "2.0", "id": 3, "method": "nobody/knows"});
+    assert_eq!(client.ask(nobodys).await["error"]["code"], json!(-32601));
+    let found = client.ask(modern(json!(4), "tools/list", json!({}))).await;
     assert!(found["result"]["tools"].is_array());
 }
 
