@@ -334,7 +334,7 @@ fn what_has_no_effect_is_noted() {
     let manifest = load_text(&text).unwrap();
     let expected = [
         "`metrics.prediction_error` is checked",
-        "no category rule matches plain",
+        "no category rule matches plain: no `metadata.labels.category` is given; for a tool that is listed by its name or address alone, write a Tool document",
         "`retry` of `plain` has no effect",
         "the provider `provider-0` cannot be asked: this version does not speak `protocol: custom`",
     ];
