@@ -382,9 +382,12 @@ async fn calls_have_a_while_behind_the_end_of_the_input_and_none_where_nobody_re
 #[tokio::test(start_paused = true)]
 async fn what_nobody_is_asked_any_longer_is_answered_behind_the_end_of_the_input() {
     let mut client = Client::initialized().await;
-    let _operator = client.host.services().approvals.reach().open();
+    let approvals = client.host.services().approvals.clone();
+    let (_operator, mut changes) = (approvals.reach().open(), approvals.changes());
     client.call(json!(1), "asks").await;
-    client.host.started(1).await;
+    while approvals.pending().is_empty() {
+        changes.changed().await.unwrap();
+    }
     let began = tokio::time::Instant::now();
     client.close_input();
     assert_eq!(client.hear().await["id"], json!(1));
