@@ -3,7 +3,7 @@
 //! Each line is read once, bounded and strict, and goes to exactly one dialect: `claw.*` to the
 //! Claw Kernel Protocol, everything else to MCP, so that one client may speak both. Each answer
 //! is one write with its newline. Every request that is accepted is answered, even when the input
-//! ends right behind it.
+//! ends right behind it, as long as somebody reads and it does not take far longer.
 //!
 //! Deliberately absent: what the methods mean, and any memory that grows with what a client sends
 //! without reading: requests, their bytes and unread answers are all counted.
