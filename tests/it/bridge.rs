@@ -190,6 +190,17 @@ fn scripted(cli: &Cli, internal_only: bool) -> Option<(PathBuf, PathBuf)> {
 }
 
 #[test]
+fn a_tool_whose_schema_is_elsewhere_is_refused_by_its_own_name() {
+    let cli = Cli::new(PROGRAM);
+    let Some((folder, work)) = scripted(&cli, false) else { return };
+    let server = SERVER.replace(r#"{"type": "integer"}"#, r#"{"$ref": "http://localhost/s.json"}"#);
+    std::fs::write(work.join("server.py"), server).unwrap();
+    let run = cli.run(&["call", folder.to_str().unwrap(), "s__one", "a=1"]);
+    let told = r#"schema of tool `one` cannot be used: `$ref` to "http://localhost/s.json" is not fetched"#;
+    assert!(run.code != Some(0) && run.stderr.contains(told), "{}", run.stderr);
+}
+
+#[test]
 fn a_tool_that_says_something_else_is_refused_until_that_is_accepted() {
     let cli = Cli::new(PROGRAM);
     let Some((folder, work)) = scripted(&cli, false) else { return };

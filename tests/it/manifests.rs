@@ -186,6 +186,18 @@ fn notes_know_what_the_tools_folder_and_the_host_itself_offer() {
 }
 
 #[test]
+fn an_argument_that_claude_does_not_take_is_noted() {
+    let cli = Cli::new(PROGRAM);
+    let argument = "  input_schema: {type: object, properties: {\"a b\": {type: string}}}\n";
+    let tool =
+        "claw: \"0.3.0\"\nkind: Tool\nmetadata: {name: read-file}\nspec:\n  description: Reads.\n";
+    cli.write("tool.yaml", format!("{tool}{argument}"));
+    let run = cli.run(&["validate", "tool.yaml"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("`read-file` has the argument \"a b\""), "{}", run.stdout);
+}
+
+#[test]
 fn a_name_that_two_files_offer_is_a_problem_of_both() {
     let cli = with_a_dropped_in_tool(COUNTS);
     let first = std::fs::read(cli.here().join("tools/word-count.wat")).unwrap();

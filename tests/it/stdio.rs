@@ -1,5 +1,7 @@
 //! MCP over standard input and output, both eras, as a client that starts the host sees it.
 
+use std::io::Write as _;
+
 use clawhost_tests::client::{Client, initialize};
 use clawhost_tests::wait::block_until;
 use clawhost_tests::{Cli, Guest, source_root};
@@ -184,6 +186,24 @@ fn a_cancelled_request_ends_its_call_and_the_connection_goes_on() {
     client.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}));
     client.names();
     block_until("the call to end", || said("cancelled"));
+}
+
+#[test]
+fn a_client_that_has_died_leaves_no_call_behind() {
+    let cli = Cli::new(PROGRAM);
+    cli.write("tools/sleep.wat", Guest::read("sleep").wat());
+    // What ends it is neither this bound nor the tool's own, which is told otherwise.
+    cli.write("clawhost.yaml", "version: 1\nlimits: {shutdown_grace_ms: 600000}\n");
+    let mut child = cli.start(&["run", "--stdio", "--tools", "tools"]);
+    drop(child.stdout.take());
+    let call = modern(1, "tools/call", json!({"name": "sleep", "arguments": {}}));
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "{call}").unwrap();
+    let said = |what: &str| cli.log().contains(what).then_some(());
+    block_until("the call to arrive", || said("call.received"));
+    drop(input);
+    block_until("the host to end", || child.try_wait().unwrap().map(drop));
+    assert!(cli.log().contains("cancelled"), "{}", cli.log());
 }
 
 #[test]

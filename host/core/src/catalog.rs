@@ -182,6 +182,11 @@ impl Tool {
         })
     }
 
+    /// Says for people that Claude's API does not take it.
+    pub fn claude_note(&self) -> Option<String> {
+        claude_note(&self.definition.name, &self.definition.input_schema)
+    }
+
     /// Returns what the runtime file may call it: its CKP name, and its own name in that form, which
     /// differs for a server's tool.
     pub fn names(&self) -> [String; 2] {
@@ -459,6 +464,28 @@ pub fn ckp_name(name: &str) -> String {
     name.replace('_', "-")
 }
 
+/// What a property may be called at most in tools that Claude's API takes.
+const CLAUDE_PROPERTY_BYTES_MAX: usize = 64;
+
+/// Returns the first property of a tool's arguments that Claude's API does not take: it refuses every request that has
+/// such a tool, with all others in it.
+pub fn refused_by_claude(input_schema: &Value) -> Option<&str> {
+    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
+    let fits = |key: &str| {
+        (1..=CLAUDE_PROPERTY_BYTES_MAX).contains(&key.len()) && key.bytes().all(is_name_byte)
+    };
+    let properties = input_schema.get("properties")?.as_object()?;
+    properties.keys().map(String::as_str).find(|key| !fits(key))
+}
+
+/// Says for people that Claude's API does not take the tool `name` with these arguments.
+pub fn claude_note(name: &str, input_schema: &Value) -> Option<String> {
+    let key = truncate::text(refused_by_claude(input_schema)?, TOOL_NAME_BYTES_MAX);
+    Some(format!(
+        "`{name}` has the argument {key:?}, and Claude's API refuses whatever has a tool with such a one: call it 1 to {CLAUDE_PROPERTY_BYTES_MAX} of `a-z A-Z 0-9 _ . -`; until then the proxy leaves the tool out where Claude's messages are spoken, and other clients may fail"
+    ))
+}
+
 /// Why what somebody wrote is no tool's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoTool {
@@ -542,5 +569,33 @@ fn check_schemas(definition: &ToolDefinition) -> Result<(), String> {
         _ => {
             Err(format!("the input schema of tool `{}` must have `type: object`", definition.name))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_argument_that_claude_does_not_take_is_named() {
+        let (fits, long) = ("x".repeat(64), "x".repeat(65));
+        for (key, is_refused) in [
+            ("path", false),
+            ("a_b.c-D9", false),
+            (fits.as_str(), false),
+            (long.as_str(), true),
+            ("a b", true),
+            ("$filter", true),
+            ("größe", true),
+            ("", true),
+        ] {
+            let schema = json!({"type": "object", "properties": {"a": {}, key: {}}});
+            assert_eq!(refused_by_claude(&schema), is_refused.then_some(key));
+            let note = claude_note("t", &schema);
+            assert_eq!(note.is_some_and(|note| note.starts_with("`t` has")), is_refused, "{key}");
+        }
+        assert_eq!(refused_by_claude(&json!({"type": "object"})), None);
     }
 }

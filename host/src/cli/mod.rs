@@ -88,8 +88,9 @@ pub fn main() -> ExitCode {
         | Verb::Replay(_)
         | Verb::Tools(_)
         | Verb::Validate(_) => "error",
-        // The protocol library warns of every refused call; the audit log has those.
-        _ => "warn,rmcp=error",
+        // The protocol library warns of every refused call; the audit log has those. That an answer finds
+        // nobody any more is an error to it, and no defect.
+        _ => "warn,rmcp=error,rmcp::service=off",
     };
     log::start(cli.verbose, filter);
     let outcome = enter(cli.directory.as_deref()).and_then(|()| dispatch(cli));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clawhost_core::catalog::{Annotations, ckp_name};
+use clawhost_core::catalog::{Annotations, ckp_name, claude_note};
 use clawhost_core::error::exit;
 use clawhost_core::grants::Mount;
 use clawhost_core::manifest::{
@@ -189,6 +189,11 @@ fn notes(manifest: &Manifest, dropped: &[ToolBinding]) -> Vec<String> {
     notes.extend(manifest.stray_rules(names(), is_declared));
     notes.extend(manifest.stray_tools(names()));
     notes.extend_from_slice(&manifest.notes);
+    let of_claude = |tool: &ToolBinding| {
+        let note = claude_note(&tool.name, tool.input_schema.as_ref()?)?;
+        Some(format!("{}: {note}", tool.at))
+    };
+    notes.extend(manifest.tools.iter().chain(dropped).filter_map(of_claude));
     notes
 }
 

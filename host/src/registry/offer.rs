@@ -123,7 +123,9 @@ impl Offered {
         let name = &definition.name;
         let compile = |what, schema| {
             let compiled = schemas(schema);
-            compiled.map_err(|error| format!("the {what} schema of tool `{name}` is {error}"))
+            compiled.map_err(|error| {
+                format!("the {what} schema of tool `{name}` cannot be used: {error}")
+            })
         };
         let input = compile("input", &definition.input_schema)?;
         let output = definition.output_schema.as_ref();

@@ -346,6 +346,7 @@ pub(crate) struct Client {
     output: Option<Lines<BufReader<DuplexStream>>>,
     pub(crate) host: Fake,
     pub(crate) shutdown: CancellationToken,
+    gone: CancellationToken,
     pub(crate) served: JoinHandle<bool>,
 }
 
@@ -365,10 +366,12 @@ impl Client {
         let shutdown = CancellationToken::new();
         let principal = Principal("tester".to_owned());
         let pipes = (their_input, their_output);
-        let served =
-            tokio::spawn(serve_lines(host.clone(), principal, pipes, shutdown.clone().into()));
+        let gone = CancellationToken::new();
+        let unread = gone.clone().cancelled_owned();
+        let stop = shutdown.clone().into();
+        let served = tokio::spawn(serve_lines(host.clone(), principal, pipes, unread, stop));
         let output = Some(BufReader::new(output).lines());
-        Self { input: Some(input), output, host, shutdown, served }
+        Self { input: Some(input), output, host, shutdown, gone, served }
     }
 
     /// Connects and shakes hands in the older way.
@@ -433,6 +436,7 @@ impl Client {
     /// Stops reading, as a client that has died.
     pub(crate) fn close_output(&mut self) {
         self.output = None;
+        self.gone.cancel();
     }
 }
 

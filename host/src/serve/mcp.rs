@@ -9,11 +9,12 @@ use std::sync::Arc;
 use clawhost_core::digest;
 use parking_lot::Mutex;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    CallToolRequestParams, CallToolResponse, ClientJsonRpcMessage, ClientRequest,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, Implementation, JsonRpcMessage, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -55,6 +56,13 @@ const KNOWN_METHODS: [&str; 10] = [
 ];
 /// Those that only the older revisions have.
 const OLDER_METHODS: [&str; 2] = ["initialize", "ping"];
+
+/// Says whether a request is one that MCP has in no revision.
+pub(super) fn is_unknown(method: &str, message: &ClientJsonRpcMessage) -> bool {
+    let is_custom = matches!(message, JsonRpcMessage::Request(request)
+        if matches!(request.request, ClientRequest::CustomRequest(_)));
+    is_custom && !KNOWN_METHODS.contains(&method) && !OLDER_METHODS.contains(&method)
+}
 
 /// The tools of one host, for one principal, as an MCP server.
 #[derive(Debug)]

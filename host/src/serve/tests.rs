@@ -1,10 +1,14 @@
 //! The line connection as a client sees it: both eras, hostile lines, endings.
 
+use std::time::Duration;
+
 use clawhost_core::limits::{
     CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX, REPLY_BYTES_MAX,
+    SHUTDOWN_GRACE_MS,
 };
 use serde_json::{Value, json};
 
+use super::calls::Calls as _;
 use super::fake::{Client, DESCRIPTION_BYTES, Fake, modern};
 
 fn ping(id: &str) -> Value {
@@ -181,7 +185,9 @@ async fn what_comes_out_of_order_ends_nothing() {
     assert_eq!(client.ask(claw).await["error"]["code"], json!(-32600));
     let early = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     assert_eq!(client.ask(early).await["error"]["code"], json!(-32602));
-    let found = client.ask(modern(json!(3), "tools/list", json!({}))).await;
+    let nobodys = json!({"jsonrpc": "2.0", "id": 3, "method": "nobody/knows"});
+    assert_eq!(client.ask(nobodys).await["error"]["code"], json!(-32601));
+    let found = client.ask(modern(json!(4), "tools/list", json!({}))).await;
     assert!(found["result"]["tools"].is_array());
 }
 
@@ -354,6 +360,42 @@ async fn a_client_that_is_gone_ends_its_calls() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn calls_have_a_while_behind_the_end_of_the_input_and_none_where_nobody_reads() {
+    let grace = Duration::from_millis(SHUTDOWN_GRACE_MS);
+    for is_read in [true, false] {
+        let mut client = Client::initialized().await;
+        client.call(json!(1), "slow").await;
+        client.host.started(1).await;
+        let began = tokio::time::Instant::now();
+        if !is_read {
+            client.close_output();
+        }
+        client.close_input();
+        client.host.dropped(1).await;
+        client.served.await.unwrap();
+        let took = began.elapsed();
+        assert_eq!(took >= grace, is_read, "{took:?}");
+        assert!(took < grace * 3, "{took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_is_asked_any_longer_is_answered_behind_the_end_of_the_input() {
+    let mut client = Client::initialized().await;
+    let approvals = client.host.services().approvals.clone();
+    let (_operator, mut changes) = (approvals.reach().open(), approvals.changes());
+    client.call(json!(1), "asks").await;
+    while approvals.pending().is_empty() {
+        changes.changed().await.unwrap();
+    }
+    let began = tokio::time::Instant::now();
+    client.close_input();
+    assert_eq!(client.hear().await["id"], json!(1));
+    assert_eq!(began.elapsed().as_millis() / 1_000, u128::from(SHUTDOWN_GRACE_MS / 1_000));
+    assert_eq!(client.hear_or_end().await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stop_lets_running_calls_end_within_the_grace() {
     let mut client = Client::initialized().await;
     client.call(json!(1), "slow").await;
@@ -386,7 +428,7 @@ async fn a_client_that_does_not_read_is_not_read() {
         }
     };
     // The clock is paused: it moves on once nobody can do anything any more.
-    let quiet = std::time::Duration::from_secs(1);
+    let quiet = Duration::from_secs(1);
     assert!(tokio::time::timeout(quiet, sent).await.is_err(), "everything was accepted");
 }
 
@@ -400,7 +442,7 @@ async fn answers_that_nobody_reads_are_not_made() {
         client.say(json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"})).await;
     }
     // The clock is paused: it moves on once nobody can do anything any more.
-    let quiet = std::time::Duration::from_secs(1);
+    let quiet = Duration::from_secs(1);
     let all = client.host.listed(LISTS);
     assert!(tokio::time::timeout(quiet, all).await.is_err(), "all answers were made");
     let enough = client.host.listed(2);

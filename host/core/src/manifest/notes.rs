@@ -41,7 +41,9 @@ pub(crate) fn category_note(tools: &[ToolBinding], policies: &PolicySet) -> Opti
         return None;
     }
     let (at, names) = (&rule.at, names.join(", "));
-    Some(format!("{at}: no category rule matches {names}: no `metadata.labels.category` is given"))
+    Some(format!(
+        "{at}: no category rule matches {names}: no `metadata.labels.category` is given; for a tool that is listed by its name or address alone, write a Tool document that gives it"
+    ))
 }
 
 /// Says that the category a fetched Tool claims does not count: a rule might relax for it.

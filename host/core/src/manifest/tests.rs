@@ -137,6 +137,22 @@ fn a_policy_of_the_users_own_replaces_the_supplied_one() {
 }
 
 #[test]
+fn a_rule_about_the_days_spending_is_for_every_tool_where_it_tightens() {
+    let policy = |action: &str| {
+        format!(
+            "claw: \"0.3.0\"\nkind: Policy\nmetadata: {{name: p}}\nspec: {{rules: [{{id: r, action: {action}, scope: tool, rate_limit: {{cost_per_day_usd: 5, tokens_per_day: 1000}}}}, {{id: all, action: allow, scope: all}}]}}\n"
+        )
+    };
+    let read = |action| load_all(&Files::default().with("p.yaml", &policy(action)), &["p.yaml"]);
+    for action in ["deny", "require-approval"] {
+        let manifest = read(action).unwrap();
+        assert!(matches!(decide(&manifest, "read-file"), Verdict::Allow { .. }), "{action}");
+    }
+    let refused = problems(read("allow"));
+    assert!(refused.len() == 1 && refused[0].contains("`scope: tool`"), "{refused:?}");
+}
+
+#[test]
 fn every_form_of_a_tool_entry_is_resolved() {
     let text = claw(
         r#"  tools:
@@ -318,7 +334,7 @@ fn what_has_no_effect_is_noted() {
     let manifest = load_text(&text).unwrap();
     let expected = [
         "`metrics.prediction_error` is checked",
-        "no category rule matches plain",
+        "no category rule matches plain: no `metadata.labels.category` is given; for a tool that is listed by its name or address alone, write a Tool document",
         "`retry` of `plain` has no effect",
         "the provider `provider-0` cannot be asked: this version does not speak `protocol: custom`",
     ];

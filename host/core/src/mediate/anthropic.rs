@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::offers::Offers;
+use super::offers::{Offer, Offers};
 use super::{
     Dialect, Events, ModelCall, anchor_of, at, id_of, is_refusal, items, push, remove,
     rename_choice, set, take_items, text, texts,
 };
+use crate::catalog::refused_by_claude;
 
 /// Anthropic's messages.
 #[derive(Debug)]
@@ -26,7 +27,9 @@ impl Dialect for Anthropic {
     fn inject(&self, request: &mut Value, offers: &Offers) {
         remove(request, &["stream"]);
         rename_choice(request, offers);
-        for offer in offers.iter() {
+        // One that is refused takes all others with it; the catalog's notes say which these are.
+        let takes = |offer: &&Offer| refused_by_claude(&offer.schema).is_none();
+        for offer in offers.iter().filter(takes) {
             let tool = json!({
                 "name": offer.name,
                 "description": offer.description,

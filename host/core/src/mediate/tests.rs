@@ -152,6 +152,22 @@ fn tools_stand_behind_the_runners_own_and_all_else_stays() {
 }
 
 #[test]
+fn a_tool_that_claude_would_refuse_is_left_out_for_it_alone() {
+    for dialect in DIALECTS {
+        let mut odd = offer("odd.get");
+        odd.schema = json!({ "type": "object", "properties": { "a b": {} } });
+        let mut request = request(dialect);
+        let declared = dialect.declared(&request);
+        dialect.inject(&mut request, &Offers::new(vec![odd, offer("svc.get")], declared));
+        let expected: &[&str] = match dialect.name() {
+            "anthropic" => &["own", "svc_get"],
+            _ => &["own", "odd_get", "svc_get"],
+        };
+        assert_eq!(dialect.declared(&request), expected, "{}", dialect.name());
+    }
+}
+
+#[test]
 fn functions_of_old_become_tools_and_come_back_as_they_were() {
     let mut request = json!({
         "functions": [{ "name": "own" }], "function_call": { "name": "own" }, "messages": [],

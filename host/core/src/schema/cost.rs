@@ -347,7 +347,8 @@ impl<'a> Analysis<'a> {
 
     fn resolve(&self, reference: &str) -> Result<&'a Value, String> {
         let missing = || format!("`$ref` to {reference:?} leads nowhere in this schema");
-        let fragment = reference.strip_prefix('#').ok_or_else(missing)?;
+        let elsewhere = || format!("`$ref` to {reference:?} is not fetched");
+        let fragment = reference.strip_prefix('#').ok_or_else(elsewhere)?;
         if fragment.is_empty() {
             return Ok(self.root);
         }

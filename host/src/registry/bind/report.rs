@@ -67,6 +67,7 @@ impl Binder {
         let tools = || draft.catalog.tools().map(AsRef::as_ref);
         draft.notes.extend(Governance::idle(tools()));
         draft.notes.extend(tools().filter_map(Tool::unrecorded));
+        draft.notes.extend(tools().filter_map(Tool::claude_note));
         let find = |name: &str| draft.catalog.find(name);
         draft.notes.extend(manifest.governance.idle_steps(find));
         let served = tools().flat_map(Tool::names);

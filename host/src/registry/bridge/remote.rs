@@ -161,7 +161,10 @@ fn sound(
     let ready = match kept(before, &digest) {
         Some(ready) => ready,
         None => {
-            let offered = Offered::new(&ToolDefinition { name, ..raw.clone() }, schemas)?;
+            // The stand-in's name says nothing to anybody.
+            let own = |why: String| why.replace(&format!("`{name}`"), &format!("`{}`", raw.name));
+            let definition = ToolDefinition { name: name.clone(), ..raw.clone() };
+            let offered = Offered::new(&definition, schemas).map_err(own)?;
             (Arc::new(bridged(plan, sessions, None, raw.clone(), digest.clone())), offered)
         }
     };

@@ -20,6 +20,8 @@ use crate::serve::params::Params;
 const VERSION: &str = "0.3.0";
 /// Its minor version and patch.
 const VERSION_PARTS: (u64, u64) = (3, 0);
+/// What a client of another major is told: the newest, and the one before it. Those of major 0 are all spoken.
+const SPOKEN: [&str; 2] = [VERSION, "0.2.0"];
 /// The protocol's code for a version that is not spoken here (CKP 0.3.0, section 9.4).
 const VERSION_NOT_SUPPORTED: i32 = -32001;
 /// The protocol's code for something that does not exist.
@@ -200,7 +202,7 @@ fn agree(asked: &str) -> Result<String, Fault> {
     let (major, minor, patch) = (next(), next(), next());
     if major != 0 {
         let message = format!("version {} is not spoken here", shown(asked));
-        return Err(Fault::new(VERSION_NOT_SUPPORTED, message).with("supported", json!([VERSION])));
+        return Err(Fault::new(VERSION_NOT_SUPPORTED, message).with("supported", json!(SPOKEN)));
     }
     let is_older =
         (minor, patch) < VERSION_PARTS || ((minor, patch) == VERSION_PARTS && core != asked);
@@ -248,7 +250,7 @@ mod tests {
         }
         for asked in ["1.0.0", "99.0.0", "99999999999999999999999.0.0", "1.0.0-0"] {
             let refused = agree(asked).unwrap_err();
-            let data = json!({"supported": ["0.3.0"]});
+            let data = json!({"supported": ["0.3.0", "0.2.0"]});
             assert_eq!((refused.code, Value::Object(refused.data)), (-32001, data));
         }
     }

@@ -2,9 +2,9 @@
 //! of events.
 //!
 //! It goes out through the one checked way, to the one server that the operator named; a redirect
-//! is not followed, so no credential reaches another. Deliberately absent: the older stream of
-//! what a server says unasked (its tools are looked at from time to time instead), and resuming
-//! an answer that broke off.
+//! is not followed, so no credential reaches another. Deliberately absent: what a server says
+//! unasked, by the older stream or by `subscriptions/listen` (its tools are looked at from time to
+//! time instead), and resuming an answer that broke off.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};

@@ -75,12 +75,15 @@ fn rules(spec: &Node) -> &[Node] {
     spec.list(&["rules"])
 }
 
-/// A scope that promises a condition has to have it: `scope: tool` without one would be `all`.
+/// A scope that promises a condition has to have it: `scope: tool` without one would be `all`. That is what the
+/// protocol's own rule for the day's spending means, which tightens for every tool once its `rate_limit` is reached.
 fn check_scope(rule: &Node, report: &mut Problems) {
     let has = |key: &str| rule.get(&["match", key]).is_some_and(|node| !is_empty(node));
     let (named, scope) = (has("name") || has("annotations"), rule.text(&["scope"]));
+    let tightens = rule.read(&["action"]).is_some_and(Action::tightens);
+    let is_for_all = tightens && rule.entry("rate_limit").is_some();
     let (reason, help) = match scope {
-        Some("tool") if !named && !has("category") => (
+        Some("tool") if !named && !has("category") && !is_for_all => (
             "`scope: tool` is for the tools that `match` tells, and it tells none",
             "add `match: { name: <tool> }`, or `annotations` or `category` in its place",
         ),
