@@ -246,7 +246,7 @@ fn a_host_that_is_told_to_stop_answers_what_waits() {
 #[test]
 fn a_host_whose_client_has_gone_waits_for_no_answer() {
     let cli = prepared();
-    cli.write("clawhost.yaml", "version: 1\nlimits: {shutdown_grace_ms: 1000}\n");
+    cli.write("clawhost.yaml", "version: 1\nlimits: {shutdown_grace_ms: 50}\n");
     let mut client = start(&cli);
     write(&mut client, "a.txt");
     pending(&cli, 1);

@@ -3,7 +3,7 @@
 //! Each line is read once, bounded and strict, and goes to exactly one dialect: `claw.*` to the
 //! Claw Kernel Protocol, everything else to MCP, so that one client may speak both. Each answer
 //! is one write with its newline. Every request that is accepted is answered, even when the input
-//! ends right behind it, as long as somebody reads and it does not take far longer.
+//! ends right behind it, as long as somebody reads.
 //!
 //! Deliberately absent: what the methods mean, and any memory that grows with what a client sends
 //! without reading: requests, their bytes and unread answers are all counted.
@@ -13,7 +13,6 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use clawhost_core::limits::{CLAW_NOTICES_MAX, MESSAGE_BYTES_MAX};
 use futures_util::FutureExt as _;
@@ -45,9 +44,8 @@ use crate::lines::{Line, Lines};
 const INBOUND_QUEUE_MAX: usize = 16;
 
 /// Serves one connection until its input ends and everything accepted is answered, its output
-/// breaks, or it is told to shut down and the grace is over. Behind the end of the input calls have
-/// twice that grace, and none once nobody reads the answers, of which `unread` is told. Says whether
-/// it ever heard a line.
+/// breaks, or it is told to shut down and the grace is over. Behind the end of the input calls end at
+/// once where nobody reads the answers, which `unread` tells. Says whether it ever heard a line.
 pub(crate) async fn serve_lines<C, R, W>(
     calls: C,
     principal: Principal,
@@ -83,11 +81,15 @@ where
         let broken = connection.broken().clone();
         async move {
             read_all(input, dialects, shutdown.told).await;
-            tokio::select! {
-                () = unread => {}
-                () = last_calls(&calls, &principal, shutdown.grace) => {}
-            }
-            broken.cancel();
+            let withdrawn = async {
+                sleep(shutdown.grace).await;
+                // Who is gone cannot be told what a person said: nobody is asked any longer.
+                calls.services().approvals.leave(&principal.0);
+            };
+            tokio::join!(withdrawn, async {
+                unread.await;
+                broken.cancel();
+            });
         }
     });
     let grace = tokio::spawn(end_after_grace(shutdown, connection.broken().clone()));
@@ -137,15 +139,6 @@ async fn serve_mcp<C: Calls>(
     }
     // What the other dialect accepted is answered too.
     connection.idle().await;
-}
-
-/// Waits as long as calls may go on behind the end of the input: whoever closed it waits for little more than what is
-/// on its way, or has died.
-async fn last_calls(calls: &impl Calls, principal: &Principal, grace: Duration) {
-    sleep(grace).await;
-    // Who is gone cannot be told what a person said: nobody is asked any longer. What that refuses is answered yet.
-    calls.services().approvals.leave(&principal.0);
-    sleep(grace).await;
 }
 
 async fn end_after_grace(shutdown: Shutdown, broken: CancellationToken) {

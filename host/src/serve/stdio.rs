@@ -18,7 +18,7 @@ use crate::host::{Host, Principal};
 
 /// Serves `host` on standard input and output until the input ends and every accepted request is
 /// answered, the output breaks, or it is told to shut down and the grace is over. Behind the end of
-/// the input calls have twice that grace, and none once nobody reads the output.
+/// the input calls end at once where nobody reads the output.
 ///
 /// Where both streams are pipes on Linux, no thread is involved; elsewhere a read that waits on a
 /// terminal may outlive this call, so the process should end by itself afterwards.
