@@ -46,6 +46,10 @@ where
 }
 
 /// Waits until nobody reads what is written to `output`; for ever where that cannot be told, as of a file.
+#[expect(
+    deprecated,
+    reason = "what is handed over is owned, so it stays open as long as it is watched; what replaces it is unsafe code"
+)]
 async fn unread(output: io::Result<OwnedFd>) {
     let watched = output.and_then(|output| AsyncFd::with_interest(output, Interest::WRITABLE));
     if let Ok(output) = watched {
