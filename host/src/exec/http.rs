@@ -27,6 +27,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout_at;
 use url::Url;
 
+use super::nobodys;
 use super::wasm::sandbox;
 use crate::gate::Admitted;
 use crate::sandbox::{Cover, Masked, WayOut, mask};
@@ -116,8 +117,7 @@ impl Trip<'_> {
     async fn token(&self) -> Result<Option<(HeaderName, HeaderValue)>, CallError> {
         let principal = self.admitted.principal();
         let Some(credential) = self.granted.credential(principal) else {
-            let error = CallError::new(ErrorKind::Policy, "the tool is not this agent's");
-            return Err(error.with("stage", "agent"));
+            return Err(nobodys());
         };
         let (name, before, secret) = match credential {
             Credential::None => return Ok(None),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
 
+use super::nobodys;
 use super::wasm::within_output;
 use crate::dialogue::Caller;
 use crate::gate::Admitted;
@@ -27,8 +28,6 @@ pub(super) async fn run(
     let Bridged { definition, kind, .. } = bridged;
     let managed = admitted.resolved().tool().managed.as_ref();
     let credential = managed.and_then(|of| of.credential(admitted.principal()));
-    let nobodys =
-        || CallError::new(ErrorKind::Policy, "the tool is not this agent's").with("stage", "agent");
     let server = bridged.server(credential).ok_or_else(nobodys)?;
     let reply = match kind {
         None => server.call(&definition.name, Some(definition), arguments, timeout, caller).await,

@@ -11,7 +11,7 @@ mod wasm;
 
 use std::time::Instant;
 
-use clawhost_core::error::CallError;
+use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
 
 use crate::dialogue::Caller;
@@ -47,4 +47,9 @@ pub async fn run(
     };
     let recording = records.then(|| Err("only calls of components are recorded".to_owned()));
     (outcome, Usage { guest: started.elapsed(), recording, ..Usage::default() })
+}
+
+/// Refuses a call of a service's tool by an agent that it was not compiled for.
+fn nobodys() -> CallError {
+    CallError::new(ErrorKind::Policy, "the tool is not this agent's").with("stage", "agent")
 }

@@ -63,7 +63,8 @@ fn separates(c: char) -> bool {
 /// may be otherwise.
 fn readings(part: &str) -> impl Iterator<Item = &str> {
     let words = WORD.iter().flat_map(|word| word.find_iter(part)).map(|found| found.as_str());
-    let has_words = WORD.as_ref().is_some_and(|word| word.is_match(part));
+    let mut words = words.peekable();
+    let has_words = words.peek().is_some();
     words.chain(has_words.then_some(part))
 }
 
