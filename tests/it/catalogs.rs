@@ -581,10 +581,11 @@ async fn who_comes_while_another_makes_the_tables_touches_none_of_them() {
     let releases = open(&postgres.url());
     let asked = tokio::spawn(async move { releases.numbers().await });
     let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-    wait::within("it to wait its turn", async {
-        while other.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {}
-    })
-    .await;
+    let is_waiting = async || {
+        let count: i64 = other.query_one(waits, &[]).await.unwrap().get(0);
+        (count > 0).then_some(())
+    };
+    wait::until_found("it to wait its turn", is_waiting).await;
     other.batch_execute("COMMIT").await.unwrap();
     assert_eq!(asked.await.unwrap(), Ok(Vec::new()));
     drop(other);

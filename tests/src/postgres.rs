@@ -4,7 +4,6 @@ use std::os::unix::fs::{MetadataExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
@@ -40,12 +39,7 @@ impl Postgres {
         server.args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=20"]);
         let child = server.spawn().unwrap();
         let own = Self { child, folder };
-        wait::within("PostgreSQL to start", async {
-            while own.sql("SELECT 1").await.is_err() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        })
-        .await;
+        wait::until_found("PostgreSQL to start", async || own.sql("SELECT 1").await.ok()).await;
         own
     }
 

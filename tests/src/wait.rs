@@ -13,9 +13,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// # Panics
 /// Where it does not come true in time.
 pub async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    until_found(what, async || look()).await
+}
+
+/// As [`until`], where to look is to wait for an answer.
+///
+/// # Panics
+/// Where it does not come true in time.
+pub async fn until_found<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     within(what, async {
         loop {
-            if let Some(found) = look() {
+            if let Some(found) = look().await {
                 return found;
             }
             tokio::time::sleep(LOOK_EVERY).await;
