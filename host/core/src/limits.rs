@@ -83,6 +83,8 @@ limits! {
     CALLS_RUNNING_MAX: usize = 64;
     /// Of the running calls and of those that wait, those of one agent: whatever it does, a quarter is left for the others.
     CALLS_PER_AGENT_PERMILLE: usize = 750;
+    /// Agents whose share of the running calls is kept while they have none; of more, those without calls are forgotten.
+    SHARES_KEPT_MAX: usize = 1_024;
     /// Calls that may wait for an instance; one more is refused as overload.
     CALLS_WAITING_MAX: usize = 1_024;
     /// Arguments of one call, as serialised JSON.

@@ -1,11 +1,11 @@
 //! How many calls run and how many wait: places among the running ones, and a queue with an end.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 
 use clawhost_core::error::{CallError, ErrorKind, Limit};
-use clawhost_core::limits::CALLS_PER_AGENT_PERMILLE;
+use clawhost_core::limits::{CALLS_PER_AGENT_PERMILLE, SHARES_KEPT_MAX};
 use clawhost_core::manifest::LimitSettings;
 use parking_lot::Mutex;
 use tokio::sync::{
@@ -18,8 +18,8 @@ use crate::gate::Nesting;
 #[derive(Debug)]
 pub(super) struct Places {
     running: Semaphore,
-    /// What each agent that has calls may have of them.
-    shares: Mutex<HashMap<String, Weak<Share>>>,
+    /// What each agent that has calls may have of them; of some that had.
+    shares: Mutex<HashMap<String, Arc<Share>>>,
     share: usize,
     waiting: AtomicUsize,
     waiting_max: usize,
@@ -91,13 +91,15 @@ impl Places {
 
     fn share_of(&self, agent: &str) -> Arc<Share> {
         let mut shares = self.shares.lock();
-        if let Some(share) = shares.get(agent).and_then(Weak::upgrade) {
-            return share;
+        if let Some(share) = shares.get(agent) {
+            return Arc::clone(share);
         }
-        shares.retain(|_, share| share.strong_count() > 0);
+        if shares.len() >= SHARES_KEPT_MAX {
+            shares.retain(|_, share| Arc::strong_count(share) > 1);
+        }
         let running = Arc::new(Semaphore::new(self.share));
         let share = Arc::new(Share { running, waiting: AtomicUsize::new(0) });
-        shares.insert(agent.to_owned(), Arc::downgrade(&share));
+        shares.insert(agent.to_owned(), Arc::clone(&share));
         share
     }
 }
@@ -171,8 +173,17 @@ mod tests {
         assert!(fifth().is_none());
         drop((other, held, fourth));
         assert!(fifth().unwrap().is_ok());
-        drop(places.enter("third", None).await.unwrap());
-        assert_eq!(places.shares.lock().len(), 1, "who has no calls is forgotten");
+    }
+
+    #[tokio::test]
+    async fn who_has_no_calls_is_forgotten_where_there_are_many() {
+        let places = Places::new(&LimitSettings::default());
+        let _held = places.enter("busy", None).await.unwrap();
+        for agent in 0..2 * SHARES_KEPT_MAX {
+            drop(places.enter(&agent.to_string(), None).await.unwrap());
+        }
+        let shares = places.shares.lock();
+        assert!(shares.len() <= SHARES_KEPT_MAX && shares.contains_key("busy"), "{}", shares.len());
     }
 
     /// Returns what polls `work` once.
