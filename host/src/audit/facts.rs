@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use clawhost_core::redact::Redactor;
 use serde_json::Value;
 
-/// Facts by their names, which are the host's own. They are few, and a record sorts them.
+/// Facts by their names, which are the host's own, in the order in which a record has them.
 #[derive(Debug, Clone)]
 pub struct Facts(Vec<(&'static str, Value)>);
 
@@ -21,16 +21,23 @@ impl Default for Facts {
 impl Facts {
     /// Sets a fact; one of the same name makes room for it.
     pub fn set(&mut self, name: &'static str, fact: impl Into<Value>) {
-        let fact = fact.into();
-        match self.0.iter_mut().find(|(other, _)| *other == name) {
-            Some((_, old)) => *old = fact,
-            None => self.0.push((name, fact)),
+        let at = self.place(name).unwrap_or_else(|at| {
+            self.0.insert(at, (name, Value::Null));
+            at
+        });
+        if let Some((_, old)) = self.0.get_mut(at) {
+            *old = fact.into();
         }
     }
 
     /// Returns a fact.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.iter().find(|(other, _)| *other == name).map(|(_, fact)| fact)
+        self.place(name).ok().and_then(|at| self.0.get(at)).map(|(_, fact)| fact)
+    }
+
+    /// Returns where a fact is, or would be.
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&name, |(other, _)| other)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
@@ -74,13 +81,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fact_is_there_once_and_without_what_is_secret() {
+    fn a_fact_is_there_once_in_its_order_and_without_what_is_secret() {
         let mut facts: Facts = [("tool", "sesame-opens-it"), ("call", "1")].into_iter().collect();
         facts.set("call", 2);
         let redactor = Redactor::new([("door", b"sesame-opens-it".as_slice())]).unwrap();
         let clean = facts.without_secrets(&redactor);
-        assert_eq!(clean.bytes(), r#"{"tool":"[redacted:door]","call":2}"#.len());
+        assert_eq!(clean.bytes(), r#"{"call":2,"tool":"[redacted:door]"}"#.len());
         let clean: Vec<_> = clean.iter().collect();
-        assert_eq!(clean, [("tool", &Value::from("[redacted:door]")), ("call", &Value::from(2))]);
+        assert_eq!(clean, [("call", &Value::from(2)), ("tool", &Value::from("[redacted:door]"))]);
     }
 }

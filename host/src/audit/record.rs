@@ -78,51 +78,51 @@ pub(super) fn time_ms(record: &Value) -> Option<i64> {
     read_rfc3339(record.get("time")?.as_str()?)
 }
 
-/// What a line says of its place in the chain, in canonical order.
-const PLACE: [&str; 3] = ["prev", "seq", "time"];
+/// What every line says, in canonical order: what happened, and its place in the chain.
+const OWN: [&str; 5] = ["event", "prev", "seq", "time", "v"];
 /// More than they take.
-const PLACE_BYTES: usize = 192;
+const OWN_BYTES: usize = 256;
 
 /// A record but for its place in the chain. Records take their places one after the other, so whatever takes
 /// long is done before.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// The members in canonical form, each with a comma before it.
-    members: String,
-    /// Where among them those of the place belong.
-    gaps: [usize; PLACE.len()],
+    event: &'static str,
+    /// The facts in canonical form, each with a comma after it.
+    facts: String,
+    /// Where among them what every line says belongs.
+    gaps: [usize; OWN.len()],
 }
 
 impl Draft {
     pub(super) fn new(event: Event, facts: &Facts) -> Self {
-        let (version, event) = (Value::from(FORMAT_VERSION), Value::from(event.name()));
-        let own = [("event", &event), ("v", &version)];
-        let mut members: Vec<_> = own.into_iter().chain(facts.iter()).collect();
-        members.sort_unstable_by_key(|(name, _)| *name);
         // As long as many a record, so that it does not grow in steps.
         let mut text = Vec::with_capacity(1_024);
-        let mut gaps = [0; PLACE.len()];
-        for (name, value) in members {
+        let mut gaps = [0; OWN.len()];
+        for (name, fact) in facts.iter() {
+            digest::append_member(&mut text, name, fact);
             text.push(b',');
-            digest::append_member(&mut text, name, value);
-            let behind = gaps.iter_mut().zip(PLACE).filter(|(_, place)| name < *place);
+            let behind = gaps.iter_mut().zip(OWN).filter(|(_, own)| name < *own);
             behind.for_each(|(gap, _)| *gap = text.len());
         }
-        Self { members: String::from_utf8(text).unwrap_or_default(), gaps }
+        Self { event: event.name(), facts: String::from_utf8(text).unwrap_or_default(), gaps }
     }
 
     /// Returns the line, without the newline, in canonical form. It has its number, and the hash of the line before it.
     pub(super) fn line(&self, seq: u64, prev: &Hash, time_ms: i64) -> String {
-        let [prev_at, seq_at, time_at] = self.gaps;
-        let part = |range: std::ops::Range<usize>| self.members.get(range).unwrap_or_default();
-        let (a, b) = (part(1..prev_at), part(prev_at..seq_at));
-        let (c, d) = (part(seq_at..time_at), part(time_at..self.members.len()));
-        let (prev, time) = (digest::text(prev), rfc3339(time_ms));
-        let mut line = String::with_capacity(self.members.len() + PLACE_BYTES);
+        let [event_at, prev_at, seq_at, time_at, v_at] = self.gaps;
+        let part = |range: std::ops::Range<usize>| self.facts.get(range).unwrap_or_default();
+        let (a, b, c) = (part(0..event_at), part(event_at..prev_at), part(prev_at..seq_at));
+        let (d, e, f) = (part(seq_at..time_at), part(time_at..v_at), part(v_at..self.facts.len()));
+        let (event, prev, time) = (self.event, digest::text(prev), rfc3339(time_ms));
+        let mut line = String::with_capacity(self.facts.len() + OWN_BYTES);
+        line.extend(["{", a, r#""event":""#, event, r#"","#, b, r#""prev":""#, &prev, r#"","#, c]);
         // Memory takes everything.
-        write!(line, r#"{{{a},"prev":"{prev}"{b},"seq":{seq}{c},"time":"{time}"{d}}}"#)
+        write!(line, r#""seq":{seq},{d}"time":"{time}",{e}"v":{FORMAT_VERSION},{f}"#)
             .unwrap_or_default();
-        line
+        // The comma after the last of them.
+        line.pop();
+        line + "}"
     }
 }
 
@@ -133,13 +133,13 @@ mod tests {
     #[test]
     fn a_line_is_canonical_whatever_is_between_what_it_says_of_its_place() {
         let names = ["a", "f", "prew", "sea", "t", "tool", "w"];
-        for few in 0..names.len() {
+        for few in 0..=names.len() {
             let facts: Facts = names.into_iter().skip(few).map(|name| (name, "\"é")).collect();
             let line = Draft::new(Event::Received, &facts).line(7, &CHAIN_START, 1_000);
             let record: Value = serde_json::from_str(&line).unwrap();
             assert_eq!(line, digest::canonical(&record));
             let place = r#","prev":"sha256:00000000"#;
-            assert!(line.contains(place) && line.contains(r#","seq":7,"#), "{line}");
+            assert!(line.contains(place) && line.contains(r#""seq":7,"#), "{line}");
             assert!(line.contains(r#","time":"1970-01-01T00:00:01.000Z","#), "{line}");
             assert_eq!(record.as_object().unwrap().len(), 5 + names.len() - few);
         }
