@@ -101,7 +101,7 @@ impl Trip<'_> {
         let mut limits = RequestLimits::until(deadline);
         // A tool takes its time, and its call has a deadline.
         (limits.first_byte, limits.between_bytes) = (left, left);
-        self.way.client.clone().for_call().send(checked, &limits).await.map_err(|e| self.lost(&e))
+        self.way.client.for_call().send(checked, &limits).await.map_err(|e| self.lost(&e))
     }
 
     /// Which token is missing is in the record, for the operator.

@@ -2,11 +2,13 @@
 //! passes on from it. Each as far as the profile grants it, looked at again in each call.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::AgentGrants;
 use clawhost_core::limits::CHANNEL_MESSAGES_PER_CALL_MAX;
 
+use super::Backends;
 use super::bindings::claw::host::channels::{self, ChannelError};
 use super::bindings::claw::host::memory::{self, MemoryError};
 use super::bindings::claw::host::models::{self, ModelsError};
@@ -22,37 +24,47 @@ const PREFERRED_MODEL: &str = "model";
 #[derive(Debug)]
 pub(super) struct AgentCtx {
     /// Nobody, until it is said who calls.
-    caller: Caller,
+    agent: String,
+    tool: Arc<str>,
     grants: AgentGrants,
     /// Nothing where the profile does not grant them.
     providers: Option<Providers>,
     keys: Option<Keys>,
-    channels: Channels,
+    channels: Option<Channels>,
     sent: u32,
     pub(super) work: u64,
     denied: BTreeSet<&'static str>,
 }
 
 impl AgentCtx {
+    /// Returns what `grants` let `tool` use of `backends`, beside the providers it may ask.
     pub(super) fn new(
-        tool: &str,
-        grants: AgentGrants,
+        tool: Arc<str>,
+        grants: &AgentGrants,
         providers: Option<Providers>,
-        keys: Option<Keys>,
-        channels: Channels,
+        backends: &Backends,
     ) -> Self {
-        let caller = Caller::new("", tool);
-        let denied = BTreeSet::new();
-        Self { caller, grants, providers, keys, channels, sent: 0, work: 0, denied }
+        // What is preferred of the providers is kept there too.
+        let keys = backends.keys.as_ref().filter(|_| grants.memory || providers.is_some());
+        let channels = Some(&backends.channels).filter(|_| !grants.channels.is_empty());
+        let (keys, channels) = (keys.cloned(), channels.cloned());
+        let (agent, denied) = (String::new(), BTreeSet::new());
+        let grants = grants.clone();
+        Self { agent, tool, grants, providers, keys, channels, sent: 0, work: 0, denied }
     }
 
     pub(super) fn set_agent(&mut self, agent: &str) {
-        agent.clone_into(&mut self.caller.agent);
+        agent.clone_into(&mut self.agent);
+    }
+
+    /// Returns who calls.
+    pub(super) fn name(&self) -> &str {
+        &self.agent
     }
 
     /// Returns who calls, and the tool.
     pub(super) fn caller(&self) -> Caller {
-        self.caller.clone()
+        Caller::new(&self.agent, &self.tool)
     }
 
     /// Returns what the call tried and was refused.
@@ -65,8 +77,7 @@ impl AgentCtx {
         let (Some(keys), Some(providers)) = (&self.keys, &self.providers) else {
             return Ok(None);
         };
-        let preferred =
-            keys.of(&self.caller.agent, Space::Preferences).get(PREFERRED_MODEL).await?;
+        let preferred = keys.of(&self.agent, Space::Preferences).get(PREFERRED_MODEL).await?;
         Ok(preferred.filter(|name| providers.check_model(name).is_ok()))
     }
 
@@ -77,7 +88,7 @@ impl AgentCtx {
 
     fn own_keys(&mut self) -> Result<OwnKeys, MemoryError> {
         let keys = self.keys.as_ref().filter(|_| self.grants.memory);
-        let own = keys.map(|keys| keys.of(&self.caller.agent, Space::Tools));
+        let own = keys.map(|keys| keys.of(&self.agent, Space::Tools));
         own.ok_or_else(|| MemoryError::Denied(self.denied("memory")))
     }
 
@@ -89,7 +100,7 @@ impl AgentCtx {
         let providers = self.models()?;
         let no_store = || ModelsError::Failed("this host keeps nothing".to_owned());
         let own = self.keys.as_ref().ok_or_else(no_store)?;
-        let own = own.of(&self.caller.agent, Space::Preferences);
+        let own = own.of(&self.agent, Space::Preferences);
         match name {
             None => own.delete(PREFERRED_MODEL).await.map(drop)?,
             Some(name) => {
@@ -102,18 +113,17 @@ impl AgentCtx {
     }
 
     fn send(&mut self, channel: &str, chat_id: &str, content: &str) -> Result<(), ChannelError> {
-        if self.grants.channels.is_empty() {
+        let Some(channels) = &self.channels else {
             return Err(ChannelError::Denied(self.denied("channels")));
-        }
+        };
         if self.sent >= CHANNEL_MESSAGES_PER_CALL_MAX {
             let text = format!("one call sends at most {CHANNEL_MESSAGES_PER_CALL_MAX} messages");
             return Err(ChannelError::OverLimit(text));
         }
         self.sent += 1;
         self.work += content.len() as u64;
-        let Caller { agent, tool } = &self.caller;
-        let message = Message { channel, chat_id, content, agent, tool };
-        self.channels.send(&self.grants.channels, message).map_err(|unsent| match unsent {
+        let message = Message { channel, chat_id, content, agent: &self.agent, tool: &self.tool };
+        channels.send(&self.grants.channels, message).map_err(|unsent| match unsent {
             Unsent::Unknown(why) => ChannelError::Unknown(why),
             Unsent::OverLimit(why) => ChannelError::OverLimit(why),
         })
@@ -212,7 +222,7 @@ impl models::Host for CallState {
     async fn costs(&mut self, days: u32) -> Result<Vec<models::Cost>, ModelsError> {
         let costs = async |state: &mut Self| {
             let providers = state.agent.models()?;
-            let own = Some(state.agent.caller.agent.clone());
+            let own = Some(state.agent.agent.clone());
             let costs = providers.costs(days, own.filter(|_| !state.agent.grants.all_costs)).await;
             let costs = costs.map_err(|error| error.into_call_error(ErrorKind::Internal))?;
             Ok(costs.into_iter().map(cost).collect())

@@ -41,8 +41,8 @@ const BODY_CHUNK_BYTES_MAX: usize = 65_536;
 /// The HTTP capability of one call.
 #[derive(Debug)]
 pub struct HttpCtx {
-    rules: Option<Arc<EgressRules>>,
-    client: HttpClient,
+    /// What may be sent, and with what; nothing where no network is granted.
+    way: Option<(Arc<EgressRules>, HttpClient)>,
     requests_left: u32,
     deadline: Instant,
     violations: Violations,
@@ -67,12 +67,9 @@ pub fn add_to_linker<T: WasiHttpView + 'static>(linker: &mut Linker<T>) -> wasmt
 impl HttpCtx {
     /// Returns the capability that `rules` grant (nothing where there are none) until
     /// `deadline`.
-    pub fn new(rules: Option<Arc<EgressRules>>, client: HttpClient, deadline: Instant) -> Self {
-        // Without rules nothing is sent, and what is sent with has no share to be made.
-        let client = if rules.is_some() { client.for_call() } else { client };
+    pub fn new(rules: Option<Arc<EgressRules>>, client: &HttpClient, deadline: Instant) -> Self {
         Self {
-            rules,
-            client,
+            way: rules.map(|rules| (rules, client.for_call())),
             requests_left: EGRESS_REQUESTS_MAX,
             deadline,
             violations: Violations::default(),
@@ -88,9 +85,8 @@ impl HttpCtx {
     }
 
     /// Sends the secrets of the call where they belong.
-    pub(super) fn with_secrets(mut self, secrets: Arc<CallSecrets>) -> Self {
-        self.secrets = Some(secrets);
-        self
+    pub(super) fn with_secrets(self, secrets: Option<Arc<CallSecrets>>) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Sets when every request has to be over; for those sent from now on.
@@ -118,9 +114,9 @@ impl HttpCtx {
     fn admit(
         &mut self,
         request: Request<WasiBody>,
-    ) -> Result<CheckedRequest<WasiBody>, EgressDenied> {
+    ) -> Result<(CheckedRequest<WasiBody>, HttpClient), EgressDenied> {
         let uri = request.uri().to_string();
-        let Some(rules) = &self.rules else {
+        let Some((rules, client)) = &self.way else {
             return Err(EgressDenied::new(Reason::Host, format!("no network is granted: {uri}")));
         };
         let Some(left) = self.requests_left.checked_sub(1) else {
@@ -135,7 +131,7 @@ impl HttpCtx {
         if self.reached.len() < EGRESS_ORIGINS_MAX {
             self.reached.insert(origin);
         }
-        Ok(checked)
+        Ok((checked, client.clone()))
     }
 
     /// Puts secrets into an admitted request, and returns what masks them in its answer, which
@@ -178,10 +174,10 @@ impl HttpCtx {
         options: Option<RequestOptions>,
     ) -> Box<dyn Future<Output = Sent> + Send> {
         let limits = self.limits(options);
-        let (client, violations) = (self.client.clone(), self.violations.clone());
+        let violations = self.violations.clone();
         let body = violations.begun();
-        let mut request = match self.admit(request) {
-            Ok(request) => request,
+        let (mut request, client) = match self.admit(request) {
+            Ok(admitted) => admitted,
             Err(denied) => return Box::new(ready(Err(violations.refuse(&denied)))),
         };
         let mask = match self.fill(&mut request) {

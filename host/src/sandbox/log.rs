@@ -7,7 +7,9 @@
 //! the streams at level debug: the first lines, as many, of the first [`GUEST_LOG_BYTES_MAX`] bytes.
 
 use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use clawhost_core::limits::{
     ERROR_TEXT_BYTES_MAX, GUEST_LOG_BYTES_MAX, GUEST_LOG_LINE_BYTES_MAX, GUEST_LOG_LINES_MAX,
 };
@@ -20,29 +22,28 @@ use crate::secrets::Secrets;
 /// call ends.
 #[derive(Debug)]
 pub struct CallLog {
-    tool: String,
+    tool: Arc<str>,
     lines: u32,
     /// The last line at level error: a panic's text, when the call ends in a trap.
     last_error: Option<String>,
-    streams: MemoryOutputPipe,
+    /// What it writes to its streams, from when it is first given any.
+    streams: OnceLock<MemoryOutputPipe>,
     secrets: Secrets,
 }
 
 impl CallLog {
     /// Returns an empty log for a call of `tool`, in which none of `secrets` is shown.
-    pub fn new(tool: &str, secrets: Secrets) -> Self {
-        Self {
-            tool: tool.to_owned(),
-            lines: 0,
-            last_error: None,
-            streams: MemoryOutputPipe::new(GUEST_LOG_BYTES_MAX),
-            secrets,
-        }
+    pub fn new(tool: impl Into<Arc<str>>, secrets: Secrets) -> Self {
+        Self { tool: tool.into(), lines: 0, last_error: None, streams: OnceLock::new(), secrets }
     }
 
     /// Returns the pipe that captures standard output and error.
     pub fn streams(&self) -> MemoryOutputPipe {
-        self.streams.clone()
+        self.streams.get_or_init(|| MemoryOutputPipe::new(GUEST_LOG_BYTES_MAX)).clone()
+    }
+
+    fn written(&self) -> Bytes {
+        self.streams.get().map(MemoryOutputPipe::contents).unwrap_or_default()
     }
 
     /// Takes one line of the log interface; lines past the limit are counted and dropped.
@@ -54,7 +55,7 @@ impl CallLog {
         // Before it is cut: a part of a secret would not be recognised.
         let message = self.redacted(message);
         let message = visible::line(truncate::text(&message, GUEST_LOG_LINE_BYTES_MAX));
-        let tool = self.tool.as_str();
+        let tool = &*self.tool;
         match level {
             tracing::Level::ERROR => tracing::error!(tool, "{message}"),
             tracing::Level::WARN => tracing::warn!(tool, "{message}"),
@@ -73,7 +74,7 @@ impl CallLog {
         if let Some(line) = &self.last_error {
             return Some(line.clone());
         }
-        let streams = self.streams.contents();
+        let streams = self.written();
         let text = String::from_utf8_lossy(&streams);
         let text = self.redacted(&text);
         let text = text.trim();
@@ -91,8 +92,8 @@ impl CallLog {
     }
 
     fn log_streams(&self) {
-        let streams = self.streams.contents();
-        let tool = self.tool.as_str();
+        let streams = self.written();
+        let tool = &*self.tool;
         let text = String::from_utf8_lossy(&streams);
         for line in self.redacted(&text).lines().take(GUEST_LOG_LINES_MAX as usize) {
             let line = visible::line(truncate::text(line, GUEST_LOG_LINE_BYTES_MAX));
@@ -105,7 +106,7 @@ impl Drop for CallLog {
     fn drop(&mut self) {
         let dropped = self.lines.saturating_sub(GUEST_LOG_LINES_MAX);
         if dropped > 0 {
-            tracing::info!(tool = self.tool.as_str(), dropped, "log lines past the limit");
+            tracing::info!(tool = &*self.tool, dropped, "log lines past the limit");
         }
         if tracing::enabled!(tracing::Level::DEBUG) {
             self.log_streams();
@@ -124,7 +125,7 @@ fn tail(text: &str, bytes_max: usize) -> &str {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
     use wasmtime_wasi::p2::OutputStream as _;
 
     fn written(text: &str) -> CallLog {

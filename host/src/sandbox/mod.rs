@@ -248,27 +248,31 @@ impl Sandbox {
         startup: Duration,
         progress: Option<ProgressSink>,
     ) -> Result<CallState, CallError> {
-        let Backends { client, providers, secrets: values, spawns, keys, channels } =
-            self.backends.clone();
-        let secrets = Arc::new(CallSecrets::open(&self.grants.secrets, &values)?);
-        let providers = providers.filter(|_| self.grants.provider);
+        // A call holds what is granted and no more of what all share.
+        let Backends { client, providers, secrets: values, spawns, .. } = &self.backends;
+        let secrets = Some(&self.grants.secrets).filter(|granted| !granted.is_empty());
+        let secrets = secrets.map(|granted| CallSecrets::open(granted, values)).transpose()?;
+        let secrets = secrets.map(Arc::new);
+        let providers = providers.as_ref().filter(|_| self.grants.provider);
+        let jail = self.jail.as_ref().map(|jail| (Arc::clone(jail), spawns.clone()));
         let clock = CallClock::start(startup);
         let record = || Tape::keeping(tool, &self.grants, values.clone());
+        let tool = Arc::from(tool);
+        let log = CallLog::new(Arc::clone(&tool), values.clone());
         let tape = self.played.clone().or_else(|| self.grants.record.then(record));
         let tape = tape.unwrap_or_default();
         let parts = Parts {
             fs: FsCtx::new(Arc::clone(&self.roots), &self.grants.limits).taped(tape.clone()),
             http: HttpCtx::new(self.egress.clone(), client, clock.ends_at())
-                .with_secrets(Arc::clone(&secrets))
+                .with_secrets(secrets.clone())
                 .taped(tape.clone()),
-            process: ProcessCtx::new(self.jail.clone(), spawns, clock.ends_at()),
-            provider: ProviderCtx::new(providers.clone(), clock.ends_at()),
-            agent: AgentCtx::new(tool, self.grants.agent.clone(), providers, keys, channels),
+            process: ProcessCtx::new(jail, clock.ends_at()),
+            provider: ProviderCtx::new(providers.cloned(), clock.ends_at()),
+            agent: AgentCtx::new(tool, &self.grants.agent, providers.cloned(), &self.backends),
             tools: ToolsCtx::new(self.grants.agent.tool_calls),
             secrets,
             tape,
         };
-        let log = CallLog::new(tool, values);
         Ok(CallState::new(&self.grants, parts, clock, log, progress))
     }
 }

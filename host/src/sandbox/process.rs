@@ -23,10 +23,8 @@ pub use spawns::Spawns;
 /// What one call may start, and what it was refused.
 #[derive(Debug)]
 pub(super) struct ProcessCtx {
-    jail: Option<Arc<ProfileJail>>,
-    /// The host's count of programs without a shell, and whose calls this one is counted with.
-    spawns: Spawns,
-    principal: String,
+    /// Nothing where the profile grants no shell; else with the host's count of programs without one.
+    jail: Option<(Arc<ProfileJail>, Spawns)>,
     ends_at: Instant,
     violations: Vec<Violation>,
     failed: Option<CallError>,
@@ -36,17 +34,12 @@ pub(super) struct ProcessCtx {
 const VIOLATIONS_MAX: usize = 16;
 
 impl ProcessCtx {
-    pub(super) fn new(jail: Option<Arc<ProfileJail>>, spawns: Spawns, ends_at: Instant) -> Self {
-        let (principal, violations) = (String::new(), Vec::new());
-        Self { jail, spawns, principal, ends_at, violations, failed: None }
+    pub(super) fn new(jail: Option<(Arc<ProfileJail>, Spawns)>, ends_at: Instant) -> Self {
+        Self { jail, ends_at, violations: Vec::new(), failed: None }
     }
 
     pub(super) fn set_deadline(&mut self, ends_at: Instant) {
         self.ends_at = ends_at;
-    }
-
-    pub(super) fn set_principal(&mut self, principal: &str) {
-        principal.clone_into(&mut self.principal);
     }
 
     pub(super) fn violations(&self) -> &[Violation] {
@@ -175,7 +168,7 @@ impl process::Host for CallState {
 
 impl CallState {
     async fn start(&mut self, command: process::Command) -> Result<Outcome, ProcessError> {
-        let Some(jail) = self.process.jail.clone() else {
+        let Some((jail, spawns)) = self.process.jail.clone() else {
             return Err(self.process.refuse("the profile grants no shell"));
         };
         check_form(&command.run)?;
@@ -200,19 +193,17 @@ impl CallState {
         })?;
         // Held until the program and all it started has ended.
         let _permit = match &command.run {
-            Program::Argv(_) => Some(
-                self.process
-                    .spawns
-                    .take(&self.process.principal)
-                    .ok_or_else(|| self.process.busy())?,
-            ),
+            Program::Argv(_) => {
+                Some(spawns.take(self.agent.name()).ok_or_else(|| self.process.busy())?)
+            }
             Program::Sh(_) | Program::Bash(_) => None,
         };
         let timeout = ends_at.saturating_duration_since(Instant::now());
         let outcome = match jail.spec_for(&command) {
             Ok(spec) => {
                 let command = jail::Command { argv, stdin: command.stdin, timeout };
-                jail::run(&spec.with_env(self.secrets.process_env()), command).await
+                let values = self.secrets.iter().flat_map(|secrets| secrets.process_env());
+                jail::run(&spec.with_env(values), command).await
             }
             Err(error) => Err(error),
         };

@@ -177,7 +177,7 @@ impl Text {
 impl secrets::Host for CallState {
     async fn get(&mut self, name: String) -> Option<String> {
         self.tape.now(format_args!("secret {name}"), None, || {
-            let held = self.secrets.held.iter().find(|held| held.grant.name == name)?;
+            let held = self.secrets.as_ref()?.held.iter().find(|held| held.grant.name == name)?;
             Some(held.text.as_str().to_owned())
         })
     }

@@ -43,7 +43,8 @@ pub struct CallState {
     pub(super) provider: ProviderCtx,
     pub(super) agent: AgentCtx,
     pub(super) tools: ToolsCtx,
-    pub(super) secrets: Arc<CallSecrets>,
+    /// Nothing where the profile grants none.
+    pub(super) secrets: Option<Arc<CallSecrets>>,
     pub(super) fs: FsCtx,
     pub(super) table: ResourceTable,
     pub(crate) tape: Tape,
@@ -63,7 +64,7 @@ pub(super) struct Parts {
     pub(super) provider: ProviderCtx,
     pub(super) agent: AgentCtx,
     pub(super) tools: ToolsCtx,
-    pub(super) secrets: Arc<CallSecrets>,
+    pub(super) secrets: Option<Arc<CallSecrets>>,
     pub(super) tape: Tape,
 }
 
@@ -77,7 +78,7 @@ impl CallState {
     ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(RESOURCES_MAX);
-        let env = env_of(grants, &parts.secrets, &parts.tape);
+        let env = env_of(grants, parts.secrets.as_deref(), &parts.tape);
         // A recording begins with what is made here, whatever the guest asks for.
         let wasi = parts.tape.is_on().then(|| wasi_of(&env, &log, &parts.tape).build());
         Self {
@@ -102,7 +103,6 @@ impl CallState {
 
     /// Says who calls: what is counted and kept for each agent is so for this one.
     pub fn called_by(&mut self, principal: &str) {
-        self.process.set_principal(principal);
         self.agent.set_agent(principal);
     }
 
@@ -120,7 +120,7 @@ impl CallState {
         stdin: String,
         stdout: MemoryOutputPipe,
     ) {
-        self.env = env_of(grants, &self.secrets, &self.tape);
+        self.env = env_of(grants, self.secrets.as_deref(), &self.tape);
         let mut wasi = wasi_of(&self.env, &self.log, &self.tape);
         let wasi = wasi.args(args).stdin(MemoryInputPipe::new(stdin)).stdout(stdout);
         self.wasi = Some(wasi.build());
@@ -222,10 +222,11 @@ impl CallState {
 }
 
 /// Returns the variables of a guest's environment.
-fn env_of(grants: &Grants, secrets: &CallSecrets, tape: &Tape) -> Env {
+fn env_of(grants: &Grants, secrets: Option<&CallSecrets>, tape: &Tape) -> Env {
     let env = grants.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let values = secrets.into_iter().flat_map(CallSecrets::env);
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    tape.now("environment", Vec::new(), || env.chain(secrets.env()).map(owned).collect())
+    tape.now("environment", Vec::new(), || env.chain(values).map(owned).collect())
 }
 
 /// What every guest is given of WASI: its environment, and no arguments, input or network. What it writes to its

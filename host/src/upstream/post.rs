@@ -34,7 +34,7 @@ impl Poster {
         secrets: &Secrets,
     ) -> Result<Self, Failure> {
         let rules = egress::endpoint(url).map_err(|error| Failure::lasting(error.internal()))?;
-        let (client, rules) = (client.clone().for_call(), Arc::new(rules));
+        let (client, rules) = (client.for_call(), Arc::new(rules));
         let (secret, secrets) = (secret.cloned(), secrets.clone());
         Ok(Self { client, rules, url: url.to_owned(), secret, secrets })
     }

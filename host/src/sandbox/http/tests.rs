@@ -64,7 +64,7 @@ fn rules(hosts: &[&str], port: u16) -> EgressRules {
 
 fn ctx(rules: Option<EgressRules>) -> HttpCtx {
     let client = HttpClient::new(Arc::new(Here), TrustedRoots::Mozilla);
-    HttpCtx::new(rules.map(Arc::new), client, Instant::now() + PLENTY)
+    HttpCtx::new(rules.map(Arc::new), &client, Instant::now() + PLENTY)
 }
 
 fn get(url: &str) -> Request<WasiBody> {
@@ -212,7 +212,7 @@ async fn of_a_call_with_a_secret(
     let secrets = CallSecrets::open(&[grant], &secrets).unwrap();
     let placeholder = secrets.env().next().unwrap().1.to_owned();
     let rules = rules(&["127.0.0.1"], address.port());
-    let mut ctx = ctx(Some(rules)).with_secrets(Arc::new(secrets));
+    let mut ctx = ctx(Some(rules)).with_secrets(Some(Arc::new(secrets)));
     let mut request = get(&format!("http://{address}/"));
     if carries {
         request.headers_mut().insert("x-token", placeholder.parse().unwrap());

@@ -130,11 +130,11 @@ impl HttpClient {
         Self { shared: Arc::new(shared), share }
     }
 
-    /// Turns this into a client for one call, with a share of the connections that is the call's own.
+    /// Returns a client for one call, with a share of the connections that is the call's own.
     #[must_use]
-    pub fn for_call(self) -> Self {
+    pub fn for_call(&self) -> Self {
         let share = Arc::new(Semaphore::new(EGRESS_CONNECTIONS_PER_CALL_MAX));
-        Self { share, ..self }
+        Self { shared: Arc::clone(&self.shared), share }
     }
 
     /// Sends `request` and returns the answer's head, whatever its status, with its body still

@@ -416,7 +416,7 @@ async fn n19_what_is_not_one_plain_answer_is_an_error() {
 async fn n24_a_call_holds_no_more_connections_than_its_share() {
     let server = Server::saying_then_silent(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n").await;
     let host = client(&[]);
-    let call = host.clone().for_call();
+    let call = host.for_call();
     let url = server.url("127.0.0.1");
     let mut held = Vec::new();
     for _ in 0..EGRESS_CONNECTIONS_PER_CALL_MAX {
@@ -426,7 +426,7 @@ async fn n24_a_call_holds_no_more_connections_than_its_share() {
     let refused = get_with(&call, private(&server), &url, &hurried).await;
     assert!(matches!(refused, Err(UpstreamError::ConnectionsBusy)), "{refused:?}");
     assert!(
-        get(&host.clone().for_call(), private(&server), &url).await.is_ok(),
+        get(&host.for_call(), private(&server), &url).await.is_ok(),
         "another call has its own"
     );
     drop(held.pop());

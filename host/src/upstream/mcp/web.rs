@@ -207,7 +207,7 @@ impl Web {
         // A tool takes its time, and its call has a deadline.
         (limits.first_byte, limits.between_bytes) = (left, left);
         limits.body_bytes_max = body_bytes_max;
-        Ok(self.client.clone().for_call().send(checked, &limits).await?)
+        Ok(self.client.for_call().send(checked, &limits).await?)
     }
 
     fn headers_of(&self, era: Era, ask: &Ask) -> HeaderMap {

@@ -52,7 +52,7 @@ impl Providers {
         let Embed { provider, model, texts } = embed;
         let plan = self.plans().iter().find(|plan| plan.name == provider);
         let plan = plan.ok_or_else(|| self.0.unknown(provider))?;
-        let client = self.0.client.clone().for_call();
+        let client = self.0.client.for_call();
         let asked = match Wire::embeddings(plan, model, texts, &self.0.secrets).await {
             Ok(wire) => self.0.ask(caller, &wire, &client, deadline).await?,
             Err(failure) => Err(failure),

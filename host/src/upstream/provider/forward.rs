@@ -192,7 +192,7 @@ impl Providers {
         deadline: Instant,
     ) -> Result<Forwarded, CallError> {
         let (chain, others) = self.0.askable(caller, request)?;
-        let client = self.0.client.clone().for_call();
+        let client = self.0.client.for_call();
         let client = &client;
         let answer = first_of(caller, &chain, deadline, |plan, until| async move {
             let is_bounded = self.0.is_bounded(plan, caller);

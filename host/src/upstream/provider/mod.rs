@@ -173,7 +173,7 @@ impl Providers {
     ) -> Result<Value, CallError> {
         let chat = ChatRequest::read(request)?;
         let chain = self.0.chain(chat.model.as_deref())?;
-        let client = self.0.client.clone().for_call();
+        let client = self.0.client.for_call();
         let (inner, chat, client) = (&self.0, &chat, &client);
         first_of(caller, &chain, deadline, |plan, until| async move {
             match Wire::new(plan, chat, &inner.secrets).await {
