@@ -119,7 +119,7 @@ impl Dispatch {
         underway.timings.gate += underway.told.stage("look-up", watch.lap());
         let resolved = found?;
         let tool = Arc::clone(resolved.tool());
-        let admitted = admit(&terms, resolved, underway).await;
+        let admitted = admit(&terms, resolved, &tool, underway).await;
         underway.timings.gate += underway.told.stage("gate", watch.lap());
         underway.span.waited.take().map(|waited| underway.told.stage("approval", waited));
         let mut admitted = admitted?;
@@ -130,7 +130,7 @@ impl Dispatch {
             return Box::pin(self.attempt(underway)).await;
         };
         underway.begin(&terms, &tool, &mut admitted);
-        let reply = self.run(admitted, &terms, underway).await;
+        let reply = self.run(admitted, (&terms, &tool), underway).await;
         drop(place);
         let reply = reply?;
         watch.lap();
@@ -158,7 +158,7 @@ impl Dispatch {
             entered.inspect_err(|_| underway.attempts.start_clock(admitted.timeout()))?;
         // Other documents may have come into service while somebody was asked, or the call waited: they
         // decide as well.
-        let is_same = Arc::ptr_eq(terms, &self.terms());
+        let is_same = Arc::ptr_eq(terms, &self.parts.terms.load());
         let stays = is_same && (!waited || still(terms, admitted, underway).await?);
         Ok(stays.then_some(place))
     }
@@ -190,7 +190,7 @@ fn found(terms: &Terms, underway: &mut Underway<'_>) -> Result<Resolved, CallErr
     let schemas = tool.input.iter().map(|schema| schema.digest());
     span.note("schema_digest", schemas.collect::<Vec<_>>());
     resolved.release().into_iter().for_each(|version| span.note("registry_version", version));
-    told.tool = Some(tool.ckp_name.clone());
+    told.tool = Some(Arc::clone(tool));
     Ok(resolved)
 }
 
@@ -198,15 +198,15 @@ fn found(terms: &Terms, underway: &mut Underway<'_>) -> Result<Resolved, CallErr
 async fn admit(
     terms: &Terms,
     resolved: Resolved,
+    tool: &Tool,
     underway: &mut Underway<'_>,
 ) -> Result<Admitted, CallError> {
     let Underway { call, span, attempts, .. } = underway;
-    let tool = Arc::clone(resolved.tool());
-    let plan = nested::planned(call, &tool);
-    let session = call.context.narrowing(&tool);
+    let plan = nested::planned(call, tool);
+    let session = call.context.narrowing(tool);
     attempts.begin(session.map_or(plan, |session| session.retry(plan)));
     let admitted = terms.gate.admit(resolved, request(call, attempts), span).await;
-    let mut admitted = admitted.map_err(|error| refused_tool(error, &tool))?;
+    let mut admitted = admitted.map_err(|error| refused_tool(error, tool))?;
     attempts.approved = admitted.take_approval();
     Ok(admitted)
 }

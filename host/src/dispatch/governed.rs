@@ -6,7 +6,7 @@ use clawhost_core::catalog::Tool;
 use clawhost_core::contract::broken;
 use clawhost_core::error::CallError;
 use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
-use clawhost_core::manifest::{Manifest, PostconditionMode};
+use clawhost_core::manifest::PostconditionMode;
 use clawhost_core::quarantine::anomaly;
 use clawhost_core::reply::{Content, ToolReply};
 use serde_json::Value;
@@ -15,13 +15,12 @@ use super::{Terms, Underway};
 use crate::audit::CallSpan;
 use crate::gate::Admitted;
 use crate::offload;
-use crate::quarantine::{Failure, Quarantine, Trial};
+use crate::quarantine::{Failure, Trial};
 
 /// A call that was admitted, for what is learnt from how it ends.
 pub(super) struct Ran {
     pub(super) tool: Arc<Tool>,
-    pub(super) manifest: Arc<Manifest>,
-    pub(super) quarantine: Quarantine,
+    pub(super) terms: Arc<Terms>,
     pub(super) trial: Option<Trial>,
     /// The caller gave no less time than the tool has.
     pub(super) had_its_time: bool,
@@ -29,14 +28,13 @@ pub(super) struct Ran {
 
 impl Underway<'_> {
     /// Takes note of an attempt that was admitted and has its place: it begins. The clock of the first one starts.
-    pub(super) fn begin(&mut self, terms: &Terms, tool: &Arc<Tool>, admitted: &mut Admitted) {
+    pub(super) fn begin(&mut self, terms: &Arc<Terms>, tool: &Arc<Tool>, admitted: &mut Admitted) {
         admitted.begin();
         self.attempts.start_clock(admitted.timeout());
         let had_its_time = admitted.timeout() >= tool.timeout();
         self.ran = Some(Ran {
             tool: Arc::clone(tool),
-            manifest: Arc::clone(terms.gate.manifest()),
-            quarantine: terms.gate.quarantine().clone(),
+            terms: Arc::clone(terms),
             trial: admitted.take_trial(),
             had_its_time: self.ran.as_ref().map_or(had_its_time, |first| first.had_its_time),
         });
@@ -67,7 +65,9 @@ impl Ran {
         arguments: &Value,
         span: &mut CallSpan,
     ) -> Result<ToolReply, CallError> {
-        let Self { tool, manifest, quarantine, trial, had_its_time } = self;
+        let Self { tool, terms, trial, had_its_time } = self;
+        let (immune, quarantine) =
+            (&terms.gate.manifest().governance.immune, terms.gate.quarantine());
         let Some(anomaly) = anomaly(&outcome, had_its_time) else {
             // What kept a trial from running says nothing about the tool.
             if let (Some(trial), Ok(_)) = (trial, &outcome) {
@@ -78,12 +78,12 @@ impl Ran {
         let failure = Failure {
             tool: &tool.ckp_name,
             principal,
-            threshold: manifest.governance.immune.threshold(&tool),
+            threshold: immune.threshold(&tool),
             anomaly: &anomaly,
             arguments,
             is_trial: trial.is_some(),
         };
-        let learnt = Box::pin(quarantine.learn(failure, &manifest.governance.immune)).await;
+        let learnt = Box::pin(quarantine.learn(failure, immune)).await;
         if let Some(lesson) = learnt {
             span.note("anomaly", lesson.signature);
             lesson.procedure.iter().for_each(|procedure| hint(&mut outcome, procedure));

@@ -146,7 +146,7 @@ impl Dispatch {
     /// As [`Dispatch::call`], and says where the time went.
     pub async fn call_timed(&self, call: ToolCall) -> (Result<ToolReply, CallError>, Timings) {
         let mut timings = Timings::default();
-        let call = meant(&self.terms(), call);
+        let call = meant(&self.parts.terms.load(), call);
         let outcome = self.recorded(&call, &mut timings).await;
         (outcome, timings)
     }
@@ -219,14 +219,13 @@ impl Dispatch {
     async fn run(
         &self,
         mut admitted: Admitted,
-        terms: &Terms,
+        (terms, tool): (&Terms, &Tool),
         underway: &mut Underway<'_>,
     ) -> Result<ToolReply, CallError> {
         let Underway { call, span, told, timings, .. } = underway;
         let mut watch = Stopwatch::start();
         self.let_call(&mut admitted, call, &told.id);
         span.note_grants(admitted.resolved().sandbox().touches());
-        let name = admitted.resolved().tool().ckp_name.clone();
         let desk = Desk {
             gate: &terms.gate,
             shelf: &terms.shelf,
@@ -238,7 +237,7 @@ impl Dispatch {
             // In this order: whoever is done at once waits for no switch.
             biased;
             ran = exec::run(desk, admitted, self.caller(call, span.found())) => ran,
-            cut = terms.gate.switches().cut(&name) => (Err(cut), Usage::default()),
+            cut = terms.gate.switches().cut(&tool.ckp_name) => (Err(cut), Usage::default()),
         };
         timings.guest += usage.guest;
         timings.instantiate += told.stage("run", watch.lap()).saturating_sub(usage.guest);
@@ -279,7 +278,7 @@ impl Dispatch {
 
     /// Returns what the record calls the tool: the catalog's name, or what the caller says, made safe.
     fn name_of(&self, call: &ToolCall) -> String {
-        let known = self.terms().shelf.catalog();
+        let known = self.parts.terms.load().shelf.catalog();
         let said = || visible::line(&self.parts.secrets.short(&call.tool, RECORDED_NAME_BYTES_MAX));
         known.find(&call.tool).map_or_else(said, |tool| tool.definition.name.clone())
     }

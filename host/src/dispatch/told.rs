@@ -1,7 +1,9 @@
 //! What telemetry is told of a call, however it ends.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clawhost_core::catalog::Tool;
 use clawhost_core::error::CallError;
 use clawhost_core::limits::CALL_STAGES_MAX;
 use clawhost_core::reply::ToolReply;
@@ -19,8 +21,8 @@ pub(super) struct Told<'a> {
     call: &'a ToolCall,
     pub(super) id: String,
     started: Instant,
-    /// What the tool is called in policies, once it is found.
-    pub(super) tool: Option<String>,
+    /// The tool, once it is found.
+    pub(super) tool: Option<Arc<Tool>>,
     /// The arguments, where they are wanted.
     arguments: Option<Value>,
     stages: Vec<Stage>,
@@ -68,7 +70,7 @@ impl<'a> Told<'a> {
     }
 
     fn names(&self) -> (&str, &str, &str) {
-        let tool = self.tool.as_deref().unwrap_or(UNKNOWN_TOOL);
+        let tool = self.tool.as_ref().map_or(UNKNOWN_TOOL, |tool| &tool.ckp_name);
         (&self.id, &self.call.principal.0, tool)
     }
 

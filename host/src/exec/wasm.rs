@@ -17,7 +17,7 @@ use wasmtime::Store;
 use wasmtime::component::ResourceTableError;
 
 use crate::engine::{self, LoadError, Loaded};
-use crate::gate::Admitted;
+use crate::gate::{Admitted, Nest};
 use crate::recording::{End, Recording, Tape};
 use crate::sandbox::clock::{CallClock, Exceeded, watch};
 use crate::sandbox::fs::RootError;
@@ -79,9 +79,10 @@ pub(super) async fn run(
     progress: Option<ProgressSink>,
 ) -> Result<(Result<ToolReply, CallError>, Usage), CallError> {
     let (component, timeout) = ready(loaded, admitted.timeout()).await?;
-    let name = admitted.resolved().tool().definition.name.clone();
-    let mut state = state(&mut admitted, &name, progress)?;
-    let arguments = match arguments(&admitted) {
+    let (nest, given) = (admitted.take_nest(), admitted.take_arguments());
+    let name = &admitted.resolved().tool().definition.name;
+    let mut state = state(&admitted, nest, progress)?;
+    let arguments = match arguments(&admitted, given) {
         Ok(arguments) => arguments,
         Err(refusal) => {
             let violation = format!("shell: {refusal}");
@@ -92,7 +93,7 @@ pub(super) async fn run(
     };
     let grants = admitted.resolved().grants();
     state.tape.begin(&arguments, timeout);
-    let job = Job { name: &name, arguments: &arguments, grants };
+    let job = Job { name, arguments: &arguments, grants };
     let code = match Code::of(component, &job, &mut state) {
         Ok(code) => code,
         Err(failed) => return Ok((Ok(*failed), Usage::default())),
@@ -134,14 +135,15 @@ fn missing(error: &LoadError) -> CallError {
 
 /// Returns what the guest of a call can reach.
 fn state(
-    admitted: &mut Admitted,
-    name: &str,
+    admitted: &Admitted,
+    nest: Option<Nest>,
     progress: Option<ProgressSink>,
 ) -> Result<CallState, CallError> {
-    let startup = Duration::from_millis(GUEST_STARTUP_MS);
-    let mut state = admitted.resolved().sandbox().enter(name, startup, progress)?;
+    let (startup, resolved) = (Duration::from_millis(GUEST_STARTUP_MS), admitted.resolved());
+    let mut state =
+        resolved.sandbox().enter(&resolved.tool().definition.name, startup, progress)?;
     state.called_by(admitted.principal());
-    if let Some(nest) = admitted.take_nest() {
+    if let Some(nest) = nest {
         state.calling_by(Arc::new(nest));
     }
     Ok(state)
@@ -222,11 +224,11 @@ impl Entered {
 }
 
 /// Returns what the guest is given: the arguments of the call, of a script what is allowed of it.
-fn arguments(admitted: &Admitted) -> Result<String, Refusal> {
-    let (resolved, given) = (admitted.resolved(), admitted.arguments());
+fn arguments(admitted: &Admitted, given: String) -> Result<String, Refusal> {
+    let resolved = admitted.resolved();
     match resolved.is_shell() {
-        true => resolved.sandbox().script(given, Instant::now() + admitted.timeout()),
-        false => Ok(given.to_owned()),
+        true => resolved.sandbox().script(&given, Instant::now() + admitted.timeout()),
+        false => Ok(given),
     }
 }
 

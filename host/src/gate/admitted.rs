@@ -68,6 +68,11 @@ impl Admitted {
         &self.arguments
     }
 
+    /// Takes the arguments, which the tool is given.
+    pub(crate) fn take_arguments(&mut self) -> String {
+        std::mem::take(&mut self.arguments)
+    }
+
     /// Returns the call's time: the least of tool, profile and caller.
     pub fn timeout(&self) -> Duration {
         self.timeout

@@ -105,7 +105,8 @@ struct Prepared<'a> {
     /// Absent where there are no arguments yet.
     checked: Option<Checked<'a>>,
     decision: Decision,
-    resolved: Resolved,
+    /// The tool under what is granted of it, where that is less than its own.
+    narrowed: Option<Resolved>,
     /// The least of what tool, profiles and session give it.
     timeout: Duration,
 }
@@ -202,13 +203,14 @@ impl Gate {
         request: Request<'_>,
         span: &mut CallSpan,
     ) -> Result<Admitted, CallError> {
-        let tool = Arc::clone(resolved.tool());
-        let outcome = self.admit_once(resolved, request, span).await;
+        let tool = resolved.tool();
         let own = tool.governed.as_ref();
         let Some(attempts_max) = own.and_then(|own| own.repair_attempts_max) else {
-            return outcome;
+            return self.admit_once(resolved, request, span).await;
         };
-        let whose = (request.principal, tool.ckp_name.as_str());
+        let name = tool.ckp_name.clone();
+        let outcome = self.admit_once(resolved, request, span).await;
+        let whose = (request.principal, name.as_str());
         self.repairs.lock().judge(whose, outcome, attempts_max, clock::now_ms())
     }
 
@@ -218,23 +220,23 @@ impl Gate {
         request: Request<'_>,
         span: &mut CallSpan,
     ) -> Result<Admitted, CallError> {
-        let tool = Arc::clone(resolved.tool());
+        let tool = resolved.tool();
         let Request { principal, context, .. } = request;
-        let mut trial = self.enter(&tool, request)?;
+        let mut trial = self.enter(tool, request)?;
         let see = &mut |found: &[Finding]| span.note_findings(found);
-        let prepared = self.prepare(resolved, Some(request.arguments), context, see);
-        let prepared = prepared.map_err(|error| self.veiled(error, &tool, request))?;
-        let Prepared { checked, decision, resolved, timeout } = prepared;
+        let prepared = self.prepare(&resolved, Some(request.arguments), context, see);
+        let prepared = prepared.map_err(|error| self.veiled(error, tool, request))?;
+        let Prepared { checked, decision, narrowed, timeout } = prepared;
         self.note(&decision, request, span);
         // Before a person is asked: whoever is asked about a call is asked about one that can begin.
         let hold = self.hold_rate(principal, context)?;
         let approved = match &decision.ask {
             // On the heap: few calls ask, and all would carry the room for it.
-            Some(ask) => Some(Box::pin(self.ask(&tool, ask, request, &mut trial, span)).await?),
+            Some(ask) => Some(Box::pin(self.ask(tool, ask, request, &mut trial, span)).await?),
             None => None,
         };
         Ok(Admitted {
-            resolved,
+            resolved: narrowed.unwrap_or(resolved),
             principal: principal.to_owned(),
             arguments: checked.unwrap_or_else(|| Checked::of(request.arguments)).text,
             timeout: request.timeout.map_or(timeout, |asked| asked.min(timeout)),
@@ -326,8 +328,8 @@ impl Gate {
         meant: Option<(Resolved, &Value)>,
         context: &CallContext,
     ) -> bool {
-        let ask = |(resolved, arguments)| {
-            let prepared = self.prepare(resolved, Some(arguments), context, &mut |_| ());
+        let ask = |(resolved, arguments): (Resolved, _)| {
+            let prepared = self.prepare(&resolved, Some(arguments), context, &mut |_| ());
             prepared.map(|prepared| prepared.decision.ask)
         };
         match ask(by) {
@@ -351,16 +353,16 @@ impl Gate {
         context: &CallContext,
     ) -> Rehearsal {
         let explanation = self.explanation(resolved.tool(), arguments, context);
-        let own = resolved.clone();
         let mut findings = Vec::new();
         let mut see = |found: &[Finding]| findings.extend_from_slice(found);
-        let has = |agent| check::granted(&self.manifest, own.tool(), agent);
+        let has = |agent| check::granted(&self.manifest, resolved.tool(), agent);
         let has = agent.map_or(Ok(()), has);
-        let prepared = has.and_then(|()| self.prepare(resolved, arguments, context, &mut see));
-        let resolved = prepared.as_ref().map_or(&own, |prepared| &prepared.resolved);
-        let grants = resolved.grants().clone();
-        let paths = arguments.map(|it| own.tool().paths.paths(it)).unwrap_or_default();
-        let paths = paths.iter().map(|path| resolved.sandbox().foretell(path)).collect();
+        let prepared = has.and_then(|()| self.prepare(&resolved, arguments, context, &mut see));
+        let narrowed = prepared.as_ref().ok().and_then(|prepared| prepared.narrowed.as_ref());
+        let under = narrowed.unwrap_or(&resolved);
+        let grants = under.grants().clone();
+        let paths = arguments.map(|it| resolved.tool().paths.paths(it)).unwrap_or_default();
+        let paths = paths.iter().map(|path| under.sandbox().foretell(path)).collect();
         let ask = prepared.map(|prepared| prepared.decision.ask);
         Rehearsal { explanation, findings, grants, paths, ask }
     }
@@ -369,27 +371,27 @@ impl Gate {
     /// to `see`.
     fn prepare<'a>(
         &self,
-        resolved: Resolved,
+        resolved: &Resolved,
         arguments: Option<&'a Value>,
         context: &CallContext,
         see: &mut dyn FnMut(&[Finding]),
     ) -> Result<Prepared<'a>, CallError> {
-        let tool = Arc::clone(resolved.tool());
-        check::listed(&tool, context)?;
-        let checked = arguments.map(|given| self.checked(&tool, given, context, see));
+        let tool = resolved.tool();
+        check::listed(tool, context)?;
+        let checked = arguments.map(|given| self.checked(tool, given, context, see));
         let checked = checked.transpose()?;
         let arguments = checked.as_ref().map(|checked| checked.arguments);
-        let decision = self.decide(&tool, arguments, context)?;
-        let resolved = self.narrowed(resolved, context)?;
-        let session = context.narrowing(&tool).and_then(|session| session.timeout);
-        let own = resolved.grants().limits.timeout;
+        let decision = self.decide(tool, arguments, context)?;
+        let narrowed = self.narrowed(resolved, context)?;
+        let session = context.narrowing(tool).and_then(|session| session.timeout);
+        let own = narrowed.as_ref().unwrap_or(resolved).grants().limits.timeout;
         let timeout = session.map_or(own, |session| session.min(own));
-        check::time(&tool, timeout)?;
+        check::time(tool, timeout)?;
         if let Some(arguments) = arguments {
-            check::network(&tool, arguments)?;
-            check::preconditions(&tool, arguments)?;
+            check::network(tool, arguments)?;
+            check::preconditions(tool, arguments)?;
         }
-        Ok(Prepared { checked, decision, resolved, timeout })
+        Ok(Prepared { checked, decision, narrowed, timeout })
     }
 
     /// Says whether `principal` could call `tool` with some arguments: the decision that listing
@@ -473,12 +475,17 @@ impl Gate {
         })
     }
 
-    /// Returns the tool under what the caller's session grants it, and the profile it names.
-    fn narrowed(&self, resolved: Resolved, context: &CallContext) -> Result<Resolved, CallError> {
-        let tool = Arc::clone(resolved.tool());
+    /// Returns the tool under what the caller's session grants it, and the profile it names; nothing where neither
+    /// says anything of it.
+    fn narrowed(
+        &self,
+        resolved: &Resolved,
+        context: &CallContext,
+    ) -> Result<Option<Resolved>, CallError> {
+        let tool = resolved.tool();
         let session = context.session.as_deref();
         let mut also = Vec::new();
-        if let Some(grants) = context.narrowing(&tool).and_then(|own| own.grants.clone()) {
+        if let Some(grants) = context.narrowing(tool).and_then(|own| own.grants.clone()) {
             let own = session.and_then(|session| session.places(&grants.profile));
             also.push((own.or_else(|| self.places.get(&grants.profile)), grants));
         }
@@ -487,11 +494,12 @@ impl Gate {
             let anyway = Some(tool.grants.profile.as_str()).filter(|_| !resolved.is_elsewhere());
             also.extend(self.named(name, anyway, session)?);
         }
-        also.into_iter().try_fold(resolved, |resolved, (places, also)| {
+        also.into_iter().try_fold(None, |narrowed: Option<Resolved>, (places, also)| {
+            let resolved = narrowed.unwrap_or_else(|| resolved.clone());
             let unknown = || Err("its paths were not looked up".to_owned());
             let places = places.map_or_else(unknown, |found| found.as_ref().map_err(Clone::clone));
             let narrowed = places.and_then(|places| resolved.within(&also, places));
-            narrowed.map_err(|reason| check::refused_sandbox(&also.profile, &reason))
+            narrowed.map(Some).map_err(|reason| check::refused_sandbox(&also.profile, &reason))
         })
     }
 
