@@ -290,6 +290,7 @@ fn a_turn_without_rounds_or_time_ends_with_last_words_or_fails() {
 
         let mut runner = Runner::new(dialect, &["svc.get"], Policy::default());
         assert_eq!(runner.hear_at(&call(1), "", 108_000).unwrap(), Step::Ask);
+        assert_eq!(runner.turn.trace()[0]["round_usage"]["prompt_tokens"], 10);
         let result = &runner.turn.trace()[0]["tool_calls"][0]["result"];
         assert_eq!(result["error"]["details"]["data_may_be_stale"], true);
         let last = done(runner.hear_at(&[], "bye", 110_000));
