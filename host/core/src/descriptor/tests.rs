@@ -134,7 +134,7 @@ fn what_a_descriptor_may_not_say_is_refused_where_it_stands() {
             tool(&format!(
                 r#"{schema}, "http": {{"method": "POST", "path": "/a", "body": "form"}}"#
             )),
-            "form",
+            "`form` (write `json`)",
         ),
         (
             tool(&format!(
