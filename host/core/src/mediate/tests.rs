@@ -143,7 +143,7 @@ fn tools_stand_behind_the_runners_own_and_all_else_stays() {
     for dialect in DIALECTS {
         let runner = Runner::new(dialect, &["svc.get", "own"], Policy::default());
         let request = runner.turn.request();
-        assert_eq!((&request["x-kept"], &request["stream"]), (&json!(1.5), &Value::Null));
+        assert_eq!((&request["x-kept"], &request["stream"]), (&json!(1.5), &json!(false)));
         // What the runner has as well is told apart.
         let names: Vec<String> = dialect.declared(request);
         assert_eq!(names[..2], ["own", "svc_get"], "{names:?}");
