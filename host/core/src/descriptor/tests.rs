@@ -300,6 +300,8 @@ fn a_token_is_named_and_never_there() {
         let errors = told(compiled(&with(&format!("{{TRADING_API_TOKEN: '{stated}'}}")), &[]));
         assert!(errors.contains("stands in the pod") && !errors.contains("hunter2"), "{errors}");
     }
+    let number = told(compiled(&with("{TRADING_API_TOKEN: 12345}"), &[]));
+    assert!(number.contains("stands in the pod") && !number.contains("12345"), "{number}");
     let login = told(compiled(&with("{TRADING_API_TOKEN: $oauth.web}"), &[]));
     assert!(login.contains("trading-api"), "{login}");
     let nowhere = told(compiled(&with("{TRADING_API_TOKEN: $ELSEWHERE}"), &[]));
