@@ -139,7 +139,7 @@ const DESK: &str = r#"{"version": 2, "description": "Desk", "tools": [
    "http": {"method": "GET", "path": "/context/{claw_id}"}, "annotations": {"readOnly": true}},
   {"name": "trade", "description": "Trades.",
    "inputSchema": {"type": "object", "properties": {"symbol": {"type": "string"}}},
-   "http": {"method": "POST", "path": "/trades", "body": "json", "body_key": "order"}},
+   "http": {"method": "POST", "path": "/trades", "body": "json", "body_key": "order"}, "annotations": {"destructiveHint": true}},
   {"name": "r.get", "description": "Gets.",
    "inputSchema": {"type": "object", "properties": {"what": {"type": "string"}}},
    "http": {"method": "GET", "path": "/r/{what}"}},
@@ -153,6 +153,9 @@ async fn a_service_s_tool_is_one_request_with_its_token_and_its_caller() {
     let service = Service::start();
     let host = service.host().build().await;
     assert!(host.names().contains(&"desk_r_get".to_owned()), "{:?}", host.names());
+    let hints = |tool: &str| host.host().catalog().find(tool).unwrap().definition.annotations;
+    assert_eq!(hints("desk_context").read_only, Some(true));
+    assert_eq!(hints("desk_trade").destructive, Some(true));
     let answer = host.ask("desk_context", json!({"claw_id": "root", "n": 3})).await;
     assert_eq!((&answer["ok"], &answer["status_code"]), (&json!(true), &json!(200)));
     host.ask("desk.trade", json!({"symbol": "X", "claw_id": "root"})).await;
@@ -495,7 +498,11 @@ async fn a_service_that_is_an_mcp_server_serves_what_was_compiled_to_whom_it_was
     }
 
     // What was compiled is what was accepted: no later word of the server is.
-    for stated in [r#""description":"e""#, r#""description":"d","annotations":{"readOnly":true}"#] {
+    for stated in [
+        r#""description":"e""#,
+        r#""description":"d","annotations":{"readOnly":true}"#,
+        r#""description":"d","annotations":{"destructiveHint":false}"#,
+    ] {
         let other = tools.to_string().replace(r#""description":"d""#, stated);
         let host = TestHost::builder().secrets(secrets()).context("a", &other).build().await;
         assert!(!host.names().contains(&"finder__search".to_owned()));

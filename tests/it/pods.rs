@@ -122,6 +122,9 @@ fn each_agent_gets_its_tools_and_its_page_and_no_file_has_a_token() {
         assert!(!text.contains(TOKEN) && !text.contains(OTHER), "{}", file.display());
     }
     assert!(!format!("{run:?}").contains(TOKEN));
+    // Where nothing is named, beside the pod, however many folders that takes.
+    assert_eq!(cli.run(&["compile", "claw-pod.yml"]).code, Some(0));
+    assert!(cli.here().join(".claw-runtime/context/executor/tools.json").is_file());
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn transcript(path: &str, proxied: &Proxied, got: &Got) -> String {
             name.unwrap().to_owned()
         };
         let names = tools.iter().map(name).collect::<Vec<_>>().join(", ");
-        let streams = asked.body.get("stream").map_or("", |_| ", streaming");
+        let streams = if asked.body["stream"] == true { ", streaming" } else { "" };
         text.push_str(&format!("asked with {names}{streams}\n"));
         let messages = said(path, &asked.body);
         for message in messages.iter().skip(seen) {

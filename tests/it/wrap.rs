@@ -374,6 +374,8 @@ fn a_program_that_ends_again_and_again_is_left_alone() {
     let variables = [("RESTART_BACKOFF_MS", "1"), ("RESTART_MAX_MS", "2")];
     let mut served = wrapped(&cli, &[], &variables);
     let mut log = BufReader::new(served.child.stderr.take().unwrap()).lines();
+    let first = log.next().unwrap().unwrap();
+    assert!(first.contains("it is broken") && !first.contains("not available"), "{first}");
     let told = log.find(|line| line.as_ref().unwrap().contains("the next in 60000 ms"));
     assert!(told.unwrap().unwrap().contains("it is broken"));
     let starts = || std::fs::read(cli.here().join("server/starts")).unwrap().len();

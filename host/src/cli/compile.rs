@@ -20,6 +20,8 @@ use crate::registry::FileDocuments;
 /// The files of one agent, and who may read them: the page is for the agent.
 const TOOLS: (&str, u32) = (descriptor::TOOLS_FILE, 0o600);
 const PAGE: (&str, u32) = ("CLAWDAPUS.md", 0o644);
+/// Where they go, beside the pod.
+const CONTEXT: &str = ".claw-runtime/context";
 
 /// Compile a pod: which tools of services each of its agents has
 ///
@@ -34,9 +36,9 @@ pub(super) struct CompileArgs {
     /// A Compose file with `x-claw` blocks
     #[arg(value_name = "POD")]
     pod: PathBuf,
-    /// The folder to make; one of its own
+    /// The folder to make; one of its own [default: .claw-runtime/context, beside the pod]
     #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    out: Option<PathBuf>,
     /// Where a service is, seen from here [default: its name and first port]
     #[arg(long, value_name = "NAME=URL", value_parser = address)]
     service: Vec<(String, String)>,
@@ -62,27 +64,25 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Fail> {
         has_secret: &|name| secrets.resolve(name).is_ok(),
     };
     let agents = descriptor::compile(&args.pod, &around)?;
-    check(&args.out)?;
+    let out = args.out.clone().unwrap_or_else(|| args.pod.with_file_name(CONTEXT));
+    check(&out)?;
     if !args.dry_run {
-        replace(&args.out, &agents).map_err(|error| {
-            Fail::new(
-                exit::UPSTREAM,
-                format!("{}: {error}; nothing has changed", args.out.display()),
-            )
+        replace(&out, &agents).map_err(|error| {
+            Fail::new(exit::UPSTREAM, format!("{}: {error}; nothing has changed", out.display()))
         })?;
     }
-    tell(args, &agents);
+    tell(args, &out, &agents);
     Ok(exit::OK)
 }
 
-fn tell(args: &CompileArgs, agents: &[CompiledAgent]) {
+fn tell(args: &CompileArgs, out: &Path, agents: &[CompiledAgent]) {
     if args.common.json {
         let names = agents.iter().map(|agent| (agent.name.clone(), tools(agent).into()));
         return show::json(&serde_json::Value::Object(names.collect()));
     }
     let mut table = show::table(&["agent", "tools", "folder"]);
     for agent in agents {
-        let folder = args.out.join(&agent.name).display().to_string();
+        let folder = out.join(&agent.name).display().to_string();
         table.add_row([&agent.name, &tools(agent).join("\n"), &folder]);
     }
     show::line(&table.trim_fmt());
@@ -132,6 +132,7 @@ fn stranger(out: &Path) -> Option<PathBuf> {
 /// Makes all files beside `out`, and then lets them take its place in one step.
 fn replace(out: &Path, agents: &[CompiledAgent]) -> io::Result<()> {
     let name = out.file_name().ok_or_else(|| io::Error::other("it is no name of a folder"))?;
+    out.parent().map_or(Ok(()), fs::create_dir_all)?;
     let made = out.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
     let done = write(&made, agents).and_then(|()| match out.exists() {
         true => Ok(renameat_with(CWD, &made, CWD, out, RenameFlags::EXCHANGE)?),

@@ -88,6 +88,10 @@ pub fn main() -> ExitCode {
         | Verb::Replay(_)
         | Verb::Tools(_)
         | Verb::Validate(_) => "error",
+        // What the program says to its operator is as wrap's own word.
+        Verb::Wrap(_) => {
+            "warn,rmcp=error,rmcp::service=off,clawhost::upstream::mcp::complaints=info"
+        }
         // The protocol library warns of every refused call; the audit log has those. That an answer finds
         // nobody any more is an error to it, and no defect.
         _ => "warn,rmcp=error,rmcp::service=off",

@@ -31,9 +31,9 @@ impl Refused {
         Self { status, text, code: None, body: None, retry_after_ms: None, is_final }
     }
 
-    /// Returns what a defect of the host is answered with.
+    /// Returns what a defect of the host is answered with, which stands between the client and its model.
     pub(super) fn internal() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the host failed; please report this")
+        Self::new(StatusCode::BAD_GATEWAY, "the host failed; please report this")
     }
 
     /// Returns the error as JSON.
@@ -67,10 +67,10 @@ impl From<CallError> for Refused {
         let status = match error.kind {
             ErrorKind::Overloaded | ErrorKind::ProviderQuota => StatusCode::TOO_MANY_REQUESTS,
             ErrorKind::ProviderUnavailable if is_busy => StatusCode::TOO_MANY_REQUESTS,
-            ErrorKind::ProviderUnavailable => StatusCode::BAD_GATEWAY,
             // No provider is called so.
             ErrorKind::InvalidArguments => StatusCode::NOT_FOUND,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+            // No provider answers, or the host itself fails.
+            _ => StatusCode::BAD_GATEWAY,
         };
         let retry_after_ms = error.data.get("retry_after_ms").and_then(Value::as_u64);
         let code = (status == StatusCode::NOT_FOUND).then_some("model_not_found");
@@ -89,6 +89,15 @@ mod tests {
     use clawhost_core::mediate::OpenAi;
 
     use super::*;
+
+    #[test]
+    fn what_fails_between_a_client_and_its_model_is_a_gateway_s() {
+        let of = |kind| Refused::from(CallError::new(kind, "it failed"));
+        let failed = [ErrorKind::Internal, ErrorKind::ProviderUnavailable].map(of);
+        for refused in failed.into_iter().chain([Refused::internal()]) {
+            assert_eq!(refused.status, StatusCode::BAD_GATEWAY, "{refused:?}");
+        }
+    }
 
     #[test]
     fn only_a_model_that_is_not_there_is_called_so() {

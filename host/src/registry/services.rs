@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clawhost_core::catalog::{Annotations, Origin, ToolDefinition};
-use clawhost_core::descriptor::{self, CLAW_ID, Compiled, Granted, Transport};
+use clawhost_core::descriptor::{self, CLAW_ID, Compiled, Granted, ManagedTool, Transport};
 use clawhost_core::manifest::{DocumentError, Manifest};
 use clawhost_core::names::Names;
 use serde_json::Value;
@@ -72,13 +72,23 @@ fn definition(one: &Granted, name: &str) -> ToolDefinition {
     if let Some(Value::Array(required)) = input_schema.get_mut("required") {
         required.retain(|name| name != CLAW_ID);
     }
-    let read_only = tool.annotations.get("readOnly").and_then(Value::as_bool);
     ToolDefinition {
         name: name.to_owned(),
         title: None,
         description: tool.description.clone(),
         input_schema,
         output_schema: None,
-        annotations: Annotations { read_only, ..Annotations::default() },
+        annotations: hints(tool),
+    }
+}
+
+/// Returns what a service says of a tool in hints: those of MCP, of which descriptors write one shorter.
+pub(super) fn hints(tool: &ManagedTool) -> Annotations {
+    let hint = |key: &str| tool.annotations.get(key).and_then(Value::as_bool);
+    Annotations {
+        read_only: hint("readOnly").or_else(|| hint("readOnlyHint")),
+        destructive: hint("destructiveHint"),
+        idempotent: hint("idempotentHint"),
+        open_world: hint("openWorldHint"),
     }
 }

@@ -231,7 +231,8 @@ impl<'a> Compiler<'a> {
         if !self.services.has(service) {
             return Vec::new();
         }
-        if !surfaces.contains(service) {
+        // A program is nothing but its tools: there is no more of it to reach.
+        if !surfaces.contains(service) && !self.services.is_program(service) {
             let reason = format!("tools of `{service}`, which the agent does not reach");
             let help = format!("add `{SERVICE}{service}` to `surfaces`: both are needed");
             self.problems.invalid(at, reason, help);
@@ -278,7 +279,8 @@ impl<'a> Compiler<'a> {
         Grant { at, .. }: &Grant,
     ) -> Credential {
         let Some(variable) = wanted.secret() else { return Credential::None };
-        let secret = match services::variable(agent, variable) {
+        let mut stated = services::variables(agent).into_iter();
+        let secret = match stated.find(|(_, name, _)| *name == variable) {
             None => {
                 let reason = format!(
                     "`{service}` wants the token `{0}`, and `environment` of the agent has none",
@@ -289,8 +291,9 @@ impl<'a> Compiler<'a> {
                 self.problems.missing(at, reason, help);
                 None
             }
-            Some((place, text)) => {
-                let named = text.map_or(Some(variable), services::reference).map(str::to_owned);
+            Some((place, _, text)) => {
+                let named = text.as_deref().map_or(Some(variable), services::reference);
+                let named = named.map(str::to_owned);
                 if named.is_none() {
                     let reason = format!("the token of `{service}` stands in the pod");
                     let help = format!(

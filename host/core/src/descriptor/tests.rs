@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::manifest::{DirEntry, DocumentError, Documents, McpReach};
+use crate::manifest::{DirEntry, DocumentError, Documents, McpReach, McpValue};
 
 /// Files in memory.
 struct Files(Vec<(&'static str, String)>);
@@ -134,7 +134,7 @@ fn what_a_descriptor_may_not_say_is_refused_where_it_stands() {
             tool(&format!(
                 r#"{schema}, "http": {{"method": "POST", "path": "/a", "body": "form"}}"#
             )),
-            "form",
+            "`form` (write `json`)",
         ),
         (
             tool(&format!(
@@ -300,6 +300,8 @@ fn a_token_is_named_and_never_there() {
         let errors = told(compiled(&with(&format!("{{TRADING_API_TOKEN: '{stated}'}}")), &[]));
         assert!(errors.contains("stands in the pod") && !errors.contains("hunter2"), "{errors}");
     }
+    let number = told(compiled(&with("{TRADING_API_TOKEN: 12345}"), &[]));
+    assert!(number.contains("stands in the pod") && !number.contains("12345"), "{number}");
     let login = told(compiled(&with("{TRADING_API_TOKEN: $oauth.web}"), &[]));
     assert!(login.contains("trading-api"), "{login}");
     let nowhere = told(compiled(&with("{TRADING_API_TOKEN: $ELSEWHERE}"), &[]));
@@ -471,6 +473,49 @@ fn a_service_of_a_pod_can_be_a_program() {
             "{claw}: {compiled}"
         );
     }
+}
+
+#[test]
+fn a_program_of_a_pod_has_the_variables_that_the_pod_states() {
+    let read = |environment: &str| {
+        let pod = format!(
+            "services:\n  finder:\n    environment: {environment}\n    x-claw: {{mcp-stdio: {{command: f}}}}\n"
+        );
+        pod_server(Path::new("p/pod.yaml"), pod.as_bytes(), "finder", "jail")
+    };
+    let expected = [
+        ("KEY", McpValue::Secret("FINDER_KEY".to_owned())),
+        ("OWN", McpValue::Secret("OWN".to_owned())),
+        ("PORT", McpValue::Literal("80".to_owned())),
+    ];
+    for environment in
+        ["{KEY: '${FINDER_KEY}', OWN: null, PORT: 80}", "[KEY=$FINDER_KEY, OWN, PORT=80]"]
+    {
+        let server = read(environment).unwrap();
+        assert_eq!(server.secrets().collect::<Vec<_>>(), ["FINDER_KEY", "OWN"]);
+        let McpReach::Program { env, .. } = server.reach else { panic!() };
+        let env: Vec<_> = env.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        assert_eq!(env, expected, "{environment}");
+    }
+    for (environment, says) in [
+        ("{A: 'x${B}'}", "`A` has a `$`"),
+        ("['A=${B:-c}']", "`A` has a `$`"),
+        ("{a b: c}", "`a b` is no variable"),
+    ] {
+        let told = told(read(environment));
+        assert!(told.contains(says), "{environment}: {told}");
+    }
+}
+
+#[test]
+fn a_program_of_a_pod_is_reached_by_its_tools_alone() {
+    let pod =
+        pod("tools: [trading-api]").replace("surfaces: [service://trading-api, ", "surfaces: [");
+    assert!(told_of(&pod).contains("does not reach"), "a service is more than its tools");
+    let program =
+        pod.replace("x-claw: {describe-file", "x-claw: {mcp-stdio: {command: t}, describe-file");
+    let agents = compiled(&program, &[]).unwrap();
+    assert_eq!(agents[0].file.clone().unwrap().tools.len(), 2);
 }
 
 #[test]

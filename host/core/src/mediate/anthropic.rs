@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::offers::{Offer, Offers};
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, is_refusal, items, push, remove,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, in_one_piece, is_refusal, items, push,
     rename_choice, set, take_items, text, texts,
 };
 use crate::catalog::refused_by_claude;
@@ -25,7 +25,7 @@ impl Dialect for Anthropic {
     }
 
     fn inject(&self, request: &mut Value, offers: &Offers) {
-        remove(request, &["stream"]);
+        in_one_piece(request);
         rename_choice(request, offers);
         // One that is refused takes all others with it; the catalog's notes say which these are.
         let takes = |offer: &&Offer| refused_by_claude(&offer.schema).is_none();

@@ -185,6 +185,14 @@ fn texts(content: &Value) -> String {
     }
 }
 
+/// Asks for the answer in one piece, whatever the runner asked for.
+fn in_one_piece(request: &mut Value) {
+    remove(request, &["stream_options"]);
+    if let Some(streams) = request.get_mut("stream") {
+        *streams = false.into();
+    }
+}
+
 /// A choice of tools by our names means those that the model was shown.
 fn rename_choice(request: &mut Value, offers: &Offers) {
     let Some(choice) = request.get_mut("tool_choice") else { return };

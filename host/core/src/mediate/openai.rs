@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::offers::Offers;
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, is_refusal, items, push, remove,
-    rename_choice, set, take_items, text, texts, without_nulls,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, in_one_piece, is_refusal, items, push,
+    remove, rename_choice, set, take_items, text, texts, without_nulls,
 };
 use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
 use crate::reply::json_bytes;
@@ -34,7 +34,7 @@ impl Dialect for OpenAi {
 
     fn inject(&self, request: &mut Value, offers: &Offers) {
         upgrade(request);
-        remove(request, &["stream", "stream_options"]);
+        in_one_piece(request);
         rename_choice(request, offers);
         for offer in offers.iter() {
             let function = json!({

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::offers::Offers;
 use super::openai::{NO_FUNCTION, OpenAi, read_arguments, write_arguments};
 use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, is_refusal, items, list, push, remove,
-    rename_choice, set, take_items, text, texts,
+    Dialect, Events, ModelCall, anchor_of, at, id_of, in_one_piece, is_refusal, items, list, push,
+    remove, rename_choice, set, take_items, text, texts,
 };
 use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
 
@@ -45,7 +45,7 @@ impl Dialect for Responses {
             let said = json!([{ "role": "user", "content": said }]);
             set(request, "input", said);
         }
-        remove(request, &["stream", "stream_options"]);
+        in_one_piece(request);
         rename_choice(request, offers);
         for offer in offers.iter() {
             let tool = json!({

@@ -143,7 +143,7 @@ fn tools_stand_behind_the_runners_own_and_all_else_stays() {
     for dialect in DIALECTS {
         let runner = Runner::new(dialect, &["svc.get", "own"], Policy::default());
         let request = runner.turn.request();
-        assert_eq!((&request["x-kept"], &request["stream"]), (&json!(1.5), &Value::Null));
+        assert_eq!((&request["x-kept"], &request["stream"]), (&json!(1.5), &json!(false)));
         // What the runner has as well is told apart.
         let names: Vec<String> = dialect.declared(request);
         assert_eq!(names[..2], ["own", "svc_get"], "{names:?}");
@@ -290,6 +290,7 @@ fn a_turn_without_rounds_or_time_ends_with_last_words_or_fails() {
 
         let mut runner = Runner::new(dialect, &["svc.get"], Policy::default());
         assert_eq!(runner.hear_at(&call(1), "", 108_000).unwrap(), Step::Ask);
+        assert_eq!(runner.turn.trace()[0]["round_usage"]["prompt_tokens"], 10);
         let result = &runner.turn.trace()[0]["tool_calls"][0]["result"];
         assert_eq!(result["error"]["details"]["data_may_be_stale"], true);
         let last = done(runner.hear_at(&[], "bye", 110_000));

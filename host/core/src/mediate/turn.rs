@@ -222,7 +222,7 @@ impl Turn {
         self.trace.push(json!({
             "round": self.rounds + 1,
             "tool_calls": [],
-            "round_usage": at(&answer, "usage"),
+            "round_usage": usage::traced(at(&answer, "usage")),
         }));
         self.round = Round { answer, kept, waiting, refused, is_last, ..Round::default() };
         Ok(Step::Run)

@@ -2,6 +2,24 @@
 
 use serde_json::{Map, Value};
 
+use super::set;
+
+/// What traces call tokens, and what other protocols call them.
+const TOKENS: [(&str, &str); 2] =
+    [("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")];
+
+/// Returns what one answer used, its tokens also as traces call them: whoever reads these need not know which
+/// protocol it was.
+pub(super) fn traced(of: &Value) -> Value {
+    let mut used = of.clone();
+    for (name, other) in TOKENS {
+        if let (None, Some(tokens)) = (of.get(name), of.get(other)) {
+            set(&mut used, name, tokens.clone());
+        }
+    }
+    used
+}
+
 /// Adds `of` to `sum`: numbers are added, all else is what was said last.
 pub(super) fn add(sum: &mut Map<String, Value>, of: &Value) {
     for (key, value) in of.as_object().into_iter().flatten() {
@@ -35,6 +53,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_trace_names_tokens_alike_whoever_counted_them() {
+        let own = json!({ "prompt_tokens": 1, "completion_tokens": 2 });
+        assert_eq!(traced(&own), own);
+        let other = traced(&json!({ "input_tokens": 1, "output_tokens": 2 }));
+        assert_eq!((&other["prompt_tokens"], &other["completion_tokens"]), (&json!(1), &json!(2)));
+        assert_eq!(other["input_tokens"], 1, "the provider's own words stay");
+        assert_eq!(traced(&Value::Null), Value::Null);
+    }
 
     #[test]
     fn numbers_of_every_kind_are_added_and_nothing_takes_none_away() {

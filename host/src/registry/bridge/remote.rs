@@ -16,6 +16,7 @@ use crate::engine::Schemas;
 use crate::offload;
 use crate::registry::Sources;
 use crate::registry::offer::Offered;
+use crate::registry::services::hints;
 
 /// A tool that a server offers.
 #[derive(Debug)]
@@ -126,12 +127,12 @@ fn described(
 ) -> Result<Option<Annotations>, String> {
     let Some(own) = sources.manifest.managed(&plan.server, tool) else { return Ok(None) };
     let (own, now) = (&own.tool, &offered.definition);
-    let read_only = own.annotations.get("readOnly").and_then(Value::as_bool);
-    let is_as_stated = read_only.is_none_or(|stated| now.annotations.read_only == Some(stated));
-    if is_as_stated
+    let stated = hints(own);
+    let is_now = |key| stated.hint(key).is_none_or(|is| now.annotations.hint(key) == Some(is));
+    if Annotations::KEYS.into_iter().all(is_now)
         && (&own.description, &own.input_schema) == (&now.description, &now.input_schema)
     {
-        return Ok(Some(Annotations { read_only, ..Annotations::default() }));
+        return Ok(Some(stated));
     }
     let service = &plan.server;
     Err(format!(

@@ -13,7 +13,7 @@ use clawhost_core::limits::{
 use clawhost_core::redact::Redactor;
 use clawhost_core::visible;
 use tokio::process::ChildStderr;
-use tracing::debug;
+use tracing::info;
 
 use super::flood::{self, Allowance, Bounded};
 use crate::lines::Line;
@@ -117,7 +117,7 @@ impl Complaints {
         }
         if self.is_due() {
             let shown = self.last.shown(&self.secrets.redactor());
-            debug!(server = self.server, "{}", shown.last().map_or("", String::as_str));
+            info!(server = self.server, "{}", shown.last().map_or("", String::as_str));
         }
     }
 

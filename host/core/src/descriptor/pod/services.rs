@@ -46,6 +46,11 @@ impl<'a> Services<'a> {
         self.all.contains_key(name)
     }
 
+    /// Says whether a service is nothing but its tools.
+    pub(super) fn is_program(&self, name: &str) -> bool {
+        self.all.get(name).copied().is_some_and(is_program)
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &str> + Clone {
         self.all.keys().copied()
     }
@@ -162,9 +167,7 @@ impl<'a> Services<'a> {
         let stated = |key: &&str| node?.list(&[key]).first();
         match ["expose", "ports"].iter().find_map(stated) {
             Some(entry) => port(entry).ok_or(entry),
-            None if node.is_some_and(|node| node.get(&[CLAW, STDIO]).is_some()) => {
-                Ok(STDIO_PORT.to_owned())
-            }
+            None if node.is_some_and(is_program) => Ok(STDIO_PORT.to_owned()),
             None => Ok(PORT.to_owned()),
         }
     }
@@ -203,16 +206,30 @@ fn port(node: &Node) -> Option<String> {
     is_one.then(|| digits.to_owned())
 }
 
-/// Returns where an agent's environment has a variable, and its value where it states one.
-pub(super) fn variable<'n>(agent: &'n Node, name: &str) -> Option<(&'n Place, Option<&'n str>)> {
-    let environment = agent.get(&["environment"])?;
-    let entry = environment.entry(name).map(|entry| (&entry.at, entry.node.as_text()));
-    entry.or_else(|| {
-        environment.texts(&[]).find_map(|(item, text)| {
-            let (key, value) = text.split_once('=').map_or((text, None), |(k, v)| (k, Some(v)));
-            (key == name).then_some((&item.at, value))
-        })
-    })
+/// Says whether a service is a program on standard input and output, and no container of its own.
+pub(super) fn is_program(service: &Node) -> bool {
+    service.get(&[CLAW, STDIO]).is_some()
+}
+
+/// Returns the variables that a service states: where, which, and the value where there is one.
+pub(super) fn variables(service: &Node) -> Vec<(&Place, &str, Option<String>)> {
+    let Some(environment) = service.get(&["environment"]) else { return Vec::new() };
+    let keyed = environment.entries().iter();
+    let keyed = keyed.map(|Entry { key, at, node }| (at, key.as_str(), written(node)));
+    let listed = environment.texts(&[]).map(|(item, text)| {
+        let (name, value) = text.split_once('=').map_or((text, None), |(k, v)| (k, Some(v)));
+        (&item.at, name, value.map(str::to_owned))
+    });
+    keyed.chain(listed).collect()
+}
+
+/// Returns a value as Compose hands it on.
+fn written(value: &Node) -> Option<String> {
+    match &value.value {
+        Value::Null => None,
+        Value::Text(text) => Some(text.clone()),
+        _ => Some(value.to_json().to_string()),
+    }
 }
 
 /// Returns the name in `$NAME` or `${NAME}`, if that is all there is.

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use super::services::{is_program, reference, variables};
 use super::{CLAW, parsed};
-use crate::manifest::node::{Entry, Node};
+use crate::grants::is_variable_name;
+use crate::manifest::node::{Entry, Node, Place};
 use crate::manifest::problem::{Problems, choices};
 use crate::manifest::shape::{STRING, Shape, TEXT, opt, req, shape, shown};
-use crate::manifest::{DocumentError, McpReach, McpServer};
+use crate::manifest::{DocumentError, McpReach, McpServer, McpValue};
 
 /// The key of such a service.
 pub(super) const STDIO: &str = "mcp-stdio";
@@ -17,7 +19,7 @@ shape! { pub(super) MCP_STDIO = { command!: TEXT, args: [STRING] } }
 
 /// Reports a service that is a program and something else.
 pub(super) fn check(service: &Entry, problems: &mut Problems) {
-    let Some(claw) = service.node.get(&[CLAW]).filter(|claw| claw.entry(STDIO).is_some()) else {
+    let Some(claw) = service.node.get(&[CLAW]).filter(|_| is_program(&service.node)) else {
         return;
     };
     for other in NOT_WITH.iter().filter_map(|key| claw.entry(key)) {
@@ -26,8 +28,8 @@ pub(super) fn check(service: &Entry, problems: &mut Problems) {
     }
 }
 
-/// Returns the service `name` of a pod as a server of this host's own, whose program runs under `sandbox`. It gets
-/// no variables.
+/// Returns the service `name` of a pod as a server of this host's own, whose program runs under `sandbox` and gets the
+/// variables that the pod states for it.
 ///
 /// # Errors
 /// Every problem of the pod; it has no such service, or nothing says which program that is.
@@ -56,6 +58,27 @@ fn read(root: &Node, name: &str, sandbox: &str, problems: &mut Problems) -> Opti
     };
     let args = stdio.texts(&["args"]).map(|(_, text)| text.to_owned()).collect();
     let command = stdio.text(&["command"])?.to_owned();
-    let reach = McpReach::Program { command, args, env: Vec::new() };
+    let env = variables(&service.node);
+    let env = env.into_iter().filter_map(|one| variable(one, problems)).collect();
+    let reach = McpReach::Program { command, args, env };
     Some(McpServer::new(name, reach, sandbox, &service.at.to_string()))
+}
+
+/// Returns a variable of a program. What Compose would take from its own environment, as nothing or another name
+/// stands for it, is the secret of that name here.
+fn variable(
+    (at, name, text): (&Place, &str, Option<String>),
+    problems: &mut Problems,
+) -> Option<(String, McpValue)> {
+    let secret = text.as_deref().map_or(Some(name), reference).map(str::to_owned);
+    let text = text.unwrap_or_default();
+    let (wrong, help) = if !is_variable_name(name) || text.contains('\0') {
+        ("is no variable", "letters, digits and `_`, the first no digit; no zero byte in its value")
+    } else if secret.is_none() && text.contains('$') {
+        ("has a `$` in its value", "write `${NAME}` alone, for the secret of that name")
+    } else {
+        return Some((name.to_owned(), secret.map_or(McpValue::Literal(text), McpValue::Secret)));
+    };
+    problems.invalid(at, format!("`{}` {wrong}", shown(name)), help);
+    None
 }
