@@ -346,6 +346,22 @@ async fn m16_a_timeout_ends_the_call_and_leaves_the_server() {
 }
 
 #[tokio::test]
+async fn m16_a_server_that_hangs_is_ended_and_begins_anew() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("silent");
+    settled(&server).await;
+    let short = Duration::from_millis(100);
+    let error = server.call("echo", None, "{}", short, Caller::default()).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Timeout);
+    let offers = until(&server, |offers| matches!(offers.state, State::Failed { .. })).await;
+    let reason = failed(&offers);
+    assert!(reason.starts_with("it answers nothing since a call was given up"), "{reason}");
+    until(&server, |offers| offers.state == State::Ready).await;
+}
+
+#[tokio::test]
 async fn m29_progress_is_passed_on_now_and_then() {
     if !jail_here() {
         return;
