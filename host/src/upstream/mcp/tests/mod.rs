@@ -8,6 +8,7 @@ mod web;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use clawhost_core::egress;
 use clawhost_core::error::ErrorKind;
 use clawhost_core::grants::{Access, Mount};
 use clawhost_core::reply::Content;
@@ -566,4 +567,12 @@ async fn a_jail_that_cannot_be_kept_is_refused() {
     }
     let offers = settled(&Server::start(plan, parts())).await;
     assert!(failed(&offers).contains("denied_paths"));
+
+    // A part of the network cannot be held: it is said what would be the whole.
+    let mut plan = self::plan("good");
+    if let Endpoint::Stdio { grants, .. } = &mut plan.endpoint {
+        grants.network = Some(egress::endpoint("https://one.example/").unwrap());
+    }
+    let offers = settled(&Server::start(plan, parts())).await;
+    assert!(failed(&offers).contains("`ssrf_protection: {enabled: false}`"));
 }
