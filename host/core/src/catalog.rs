@@ -220,7 +220,12 @@ impl Tool {
     /// Says what it calls, where it is made of others: that is all it touches.
     pub fn calls(&self) -> Option<String> {
         let composite = self.governed.as_ref()?.composite.as_ref()?;
-        let tools: Vec<&str> = composite.steps.iter().map(|step| step.tool.as_str()).collect();
+        let mut tools: Vec<&str> = Vec::new();
+        for step in &composite.steps {
+            if !tools.contains(&step.tool.as_str()) {
+                tools.push(&step.tool);
+            }
+        }
         Some(format!("calls {}", tools.join(", ")))
     }
 
