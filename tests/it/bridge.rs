@@ -248,6 +248,22 @@ fn a_tool_that_says_something_else_is_refused_until_that_is_accepted() {
     }
 }
 
+#[test]
+fn the_name_of_a_document_that_stands_for_a_whole_server_is_the_servers() {
+    let cli = Cli::new(PROGRAM);
+    let Some((folder, _)) = scripted(&cli, true) else { return };
+    let spec =
+        json!({"mcp_source": {"uri": format!("stdio://{PYTHON}")}, "sandbox_ref": "servers"});
+    let document =
+        json!({"claw": "0.3.0", "kind": "Tool", "metadata": {"name": "all"}, "spec": spec});
+    std::fs::write(folder.join("all.json"), document.to_string()).unwrap();
+    for name in ["all__one", "mcp.all.one", "mcp.all.two.b"] {
+        let run = cli.run(&["call", folder.to_str().unwrap(), name, "a=1"]);
+        let said = (run.code, run.stdout.as_str());
+        assert_eq!(said, (Some(0), "{\"a\": 1}\n"), "{name}: {}", run.stderr);
+    }
+}
+
 #[tokio::test]
 async fn a_declared_tool_whose_server_is_down_is_known_and_the_server_is_at_fault() {
     let document = "{claw: '0.3.0', kind: Tool, metadata: {name: down}, spec: {mcp_source: {uri: 'http://127.0.0.1:1/', tool_name: any}}}";

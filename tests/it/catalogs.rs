@@ -484,6 +484,21 @@ fn json_of(cli: &Cli, words: &[&str]) -> Value {
     serde_json::from_str(&run.stdout).unwrap()
 }
 
+#[test]
+fn a_composite_is_shown_with_what_it_does_and_each_tool_that_it_calls_once() {
+    let cli = cli("embedded");
+    let steps = "[{tool_name: greet, output_key: a}, {tool_name: greet, output_key: b}]";
+    let composite =
+        format!("{{description: Greets again., input_schema: {{type: object}}, steps: {steps}}}");
+    cli.write("said.yaml", format!("version: 1\ntools: {{twice: {{composite: {composite}}}}}\n"));
+    let seeded = cli.run(&["registry", "seed", "tools", "said.yaml"]);
+    assert_eq!(seeded.code, Some(0), "{}", seeded.stderr);
+    let shown = cli.run(&["registry", "show", "1"]).stdout;
+    assert!(shown.contains("Greets again."), "{shown}");
+    let served = cli.run(&["tools", "claw.yaml"]).stdout;
+    assert!(served.contains("calls greet") && !served.contains("greet, greet"), "{served}");
+}
+
 fn verbs(store: &str) {
     let cli = cli(store);
     let seeded = json_of(&cli, &["registry", "seed", "claw.yaml", "--json"]);

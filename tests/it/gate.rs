@@ -97,10 +97,17 @@ async fn the_schema_of_the_document_holds_beside_the_components_own() {
 async fn an_address_finds_a_tool_in_the_version_of_its_document() {
     let sidecar = r#"{claw: "0.3.0", kind: Tool, metadata: {name: answer, version: 1.2.0}, spec: {description: Answers., input_schema: {type: object}}}"#;
     let host = answering(sidecar).await;
-    for name in ["claw://local/tool/answer", "claw://local/tool/answer@1.2.0"] {
-        assert_eq!(text(&host.call(name, json!({})).await.unwrap()), "answer", "{name}");
+    // What is local comes before every registry, as in a manifest.
+    for name in ["local/tool/answer", "local/tool/answer@1.2.0", "registry/any/answer@1.2.0"] {
+        let reply = host.call(&format!("claw://{name}"), json!({})).await.unwrap();
+        assert_eq!(text(&reply), "answer", "{name}");
     }
-    for name in ["claw://local/tool/answer@9.9.9", "claw://local/skill/answer@1.2.0"] {
+    for name in [
+        "claw://local/tool/answer@9.9.9",
+        "claw://local/skill/answer@1.2.0",
+        "claw://registry/any/answer@9.9.9",
+        "claw://registry/any/answer",
+    ] {
         let error = host.call(name, json!({})).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::UnknownTool, "{name}");
     }

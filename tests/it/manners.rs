@@ -203,6 +203,7 @@ fn what_cannot_be_used_is_named_and_what_would_be_right_is_said() {
         (&["tools", "dir"][..], 3, "file: dir"),
         (&["tools", "word-count.wat"], 3, "a component and no document"),
         (&["call", &example, "exec_shell"], 2, "it comes with the host"),
+        (&["call", &example, "claw://tool/read-file"], 2, "write `claw://local/tool/read-file`"),
         (&["inspect", "dir"], 2, "dir: it is a directory"),
         (&["inspect", "word-count.wat", "--manifest=word_cont"], 2, "did you mean `word_count`?"),
         (&["inspect", "missing.json"], 3, "claw-describe.json"),

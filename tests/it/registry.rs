@@ -112,10 +112,17 @@ fn a_published_tool_is_fetched_with_its_component_and_runs() {
     assert_eq!(tools[0]["name"], "word_count");
     assert_eq!(tools[0]["kind"], "registry");
     assert_eq!(tools[0]["origin"], format!("`{URI}`"));
-    let run = cli.run(&["call", "claw.yaml", "word_count", "text=one two three", "--json"]);
-    assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let reply: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(reply["structuredContent"]["words"], 3, "{reply}");
+    // The address that it is of is one of its names, and no other registry's is.
+    for name in ["word_count", URI] {
+        let run = cli.run(&["call", "claw.yaml", name, "text=one two three", "--json"]);
+        assert_eq!(run.code, Some(0), "{name}: {}", run.stderr);
+        let reply: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(reply["structuredContent"]["words"], 3, "{reply}");
+    }
+    for other in [URI.replace("community", "other"), URI.replace("1.2.0", "1.2.1")] {
+        let run = cli.run(&["call", "claw.yaml", &other, "text=one"]);
+        assert_eq!(run.code, Some(2), "{other}: {}", run.stdout);
+    }
     let run = cli.run(&["validate", "claw.yaml"]);
     assert!(run.stdout.contains("is of the registry `main`, sha256:"), "{}", run.stdout);
 }

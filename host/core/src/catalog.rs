@@ -21,7 +21,7 @@ use crate::manifest::{Definition, DocumentError};
 use crate::policy::PathNames;
 use crate::retry::RetryPlan;
 use crate::schema::Schema;
-use crate::uri::{ClawUri, LocalUri, RegistryUri};
+use crate::uri::{ClawUri, Kind, RegistryUri};
 use crate::{truncate, visible};
 
 /// What the host's own tool is called that calls others by their names.
@@ -220,7 +220,12 @@ impl Tool {
     /// Says what it calls, where it is made of others: that is all it touches.
     pub fn calls(&self) -> Option<String> {
         let composite = self.governed.as_ref()?.composite.as_ref()?;
-        let tools: Vec<&str> = composite.steps.iter().map(|step| step.tool.as_str()).collect();
+        let mut tools: Vec<&str> = Vec::new();
+        for step in &composite.steps {
+            if !tools.contains(&step.tool.as_str()) {
+                tools.push(&step.tool);
+            }
+        }
         Some(format!("calls {}", tools.join(", ")))
     }
 
@@ -350,26 +355,48 @@ impl Catalog {
     }
 
     /// Returns the tool a caller means: by MCP name, CKP name, `claw://local/tool/<name>`, which
-    /// may end in `@` and the version of its document, or `mcp.<server>.<tool>` or
-    /// `<service>.<tool>`, which no list shows.
+    /// may end in `@` and the version of its document, the registry address that it is of, or
+    /// `mcp.<server>.<tool>` or `<service>.<tool>`, which no list shows.
     pub fn find(&self, name: &str) -> Option<&Arc<Tool>> {
         if let Some(tool) = self.by_name.get(name) {
             return Some(tool);
         }
         if let Some(rest) = name.strip_prefix("mcp.") {
-            return self.by_name.values().find(|tool| tool.origin.is_bridged_as(rest));
+            let own = self.by_name.values().find(|tool| tool.origin.is_bridged_as(rest));
+            return own.or_else(|| self.of_whole_server(rest));
         }
         let ckp = match name.strip_prefix("claw://") {
             None => name,
-            Some(_) => return self.addressed(&ClawUri::parse_tool(name)?),
+            Some(_) => return self.addressed(&ClawUri::parse(name).ok()?),
         };
         self.by_ckp_name.get(ckp).or_else(|| self.by_canonical.get(name))
     }
 
-    /// A tool of another version, or of none that is known, is not the one that is meant.
-    fn addressed(&self, uri: &LocalUri) -> Option<&Arc<Tool>> {
-        let fits = |tool: &&Arc<Tool>| uri.version.is_none() || uri.version == tool.version;
-        self.by_ckp_name.get(&uri.name).filter(fits)
+    /// A tool of another version, or of none that is known, is not the one that is meant. What a local
+    /// document says stands for a registry's of that name and version, as it does in a manifest.
+    fn addressed(&self, uri: &ClawUri) -> Option<&Arc<Tool>> {
+        match uri {
+            ClawUri::Local(uri) if uri.kind == Kind::Tool => {
+                let fits = |tool: &&Arc<Tool>| uri.version.is_none() || uri.version == tool.version;
+                self.by_ckp_name.get(&uri.name).filter(fits)
+            }
+            ClawUri::Local(_) => None,
+            ClawUri::Registry(uri) => {
+                self.by_ckp_name.get(&uri.name).filter(|tool| match &tool.origin {
+                    Origin::Registry { uri: own } => own == uri,
+                    _ => tool.version.as_ref() == Some(&uri.version),
+                })
+            }
+        }
+    }
+
+    /// Returns the tool that `<server>.<tool>` means, where a Tool document stands for the whole server: its
+    /// name is the server's then.
+    fn of_whole_server(&self, text: &str) -> Option<&Arc<Tool>> {
+        let (server, tool) = text.split_once('.')?;
+        let name = BridgedName::of_server(server, tool).ok()?;
+        let is_bridged = |tool: &&Arc<Tool>| matches!(tool.origin, Origin::Bridged { .. });
+        self.by_name.get(&name.mcp).filter(is_bridged)
     }
 
     /// Says whether a source that has not said yet what it has may have the tool that a caller means.

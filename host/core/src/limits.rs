@@ -743,6 +743,8 @@ limits! {
     BRIDGE_LEFT_MAX: usize = 1_024;
     /// Time after which a program has given up a request that was cancelled and not answered, and asks nothing for it any longer: twice a tool's own time.
     BRIDGE_LEFT_MS: u64 = 60_000;
+    /// Time in which a program has to give some answer once a call was given up, and be it that it is there: one that gives none goes on with that call, comes to no other, and is stopped.
+    BRIDGE_SILENT_MS: u64 = 5_000;
     /// Time a bridged server has to say that it speaks the newest revision; then it is asked in the older way. Programs take up to three seconds to start.
     BRIDGE_PROBE_MS: u64 = 5_000;
     /// Time from the start of a bridged server until its tools are known.

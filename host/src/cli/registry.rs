@@ -250,7 +250,9 @@ async fn display(version: u64, common: &StateArgs) -> Result<u8, Fail> {
     show::line(&format!("version {version}: {}", found.hash));
     let mut table = show::table(&["tool", "what it does", "component", "said"]);
     for Released { name, code, said } in tools {
-        let does = code.as_ref().map(|code| visible::line(&code.definition.description));
+        let composed = || said.get("composite")?.get("description")?.as_str();
+        let does = code.as_ref().map(|code| code.definition.description.as_str());
+        let does = does.or_else(composed).map(visible::line);
         let component = code.as_ref().map_or("composite", |code| &code.component);
         let said = said.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         table.add_row([name, &does.unwrap_or_default(), component, &said]);

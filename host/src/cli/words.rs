@@ -5,6 +5,7 @@ use clawhost_core::error::exit;
 use clawhost_core::json;
 use clawhost_core::manifest::{STDIO_PRINCIPAL, nearest};
 use clawhost_core::schema::Schema;
+use clawhost_core::uri::{ClawUri, UriError};
 use serde_json::{Map, Value};
 
 use super::args::CallWords;
@@ -44,6 +45,9 @@ pub(super) fn unknown(name: &str, host: &Host) -> Fail {
         let uri = format!("claw://local/tool/{}", ckp_name(name));
         hint =
             format!("it comes with the host: list `{uri}` under `tools:` of the manifest; {hint}");
+    }
+    if let Err(UriError::Alias(right)) = ClawUri::parse(name) {
+        hint = format!("write `{right}`: the short form may stand in a manifest only; {hint}");
     }
     if !catalog.loading.is_empty() {
         hint.push_str(&format!("; not known yet: {}", catalog.loading.join(", ")));

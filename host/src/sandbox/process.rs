@@ -173,7 +173,7 @@ impl CallState {
         };
         check_form(&command.run)?;
         if command.network && !jail::grants_network(&jail.grants) {
-            let reason = "a program gets the whole network or none, and the profile does not grant it: that takes `network.mode: allow-all` without `ssrf_protection`";
+            let reason = "a program gets the whole network or none, and the profile does not grant it: that takes `network.mode: allow-all` with `ssrf_protection: {enabled: false}`";
             return Err(self.process.refuse(reason));
         }
         let variables =

@@ -23,6 +23,9 @@ use crate::uri::ClawUri;
 /// What a result is called that is no object, where a path goes on into it.
 pub const WRAPPED_AS: &str = "value";
 
+/// What a fault is called where what is called is not there.
+const UNKNOWN_TOOL: &str = "unknown_tool";
+
 /// A tool that is made of others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composite {
@@ -95,8 +98,12 @@ pub struct Fault {
 impl Fault {
     /// Returns it as a problem of the definition file, at the step of `composite` that it is about.
     pub fn at(&self, composite: &Composite) -> Option<DocumentError> {
-        let step = composite.steps.get(self.step)?;
-        Some(step.at.missing(self.reason.clone(), "take the step out, or call another tool"))
+        let at = &composite.steps.get(self.step)?.at;
+        let (reason, help) = (self.reason.clone(), "take the step out, or call another tool");
+        Some(match self.limit {
+            UNKNOWN_TOOL => at.missing(reason, help),
+            _ => at.invalid(reason, help),
+        })
     }
 }
 
@@ -223,7 +230,7 @@ impl Walk<'_> {
 
     fn step(&mut self, step: &Step) -> Result<(), (&'static str, String)> {
         let Some(called) = (self.find)(&step.tool) else {
-            return Err(("unknown_tool", format!("no tool is called `{}`", step.tool)));
+            return Err((UNKNOWN_TOOL, format!("no tool is called `{}`", step.tool)));
         };
         self.calls += 1;
         if self.calls > NESTED_CALLS_MAX {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use self::composite::COMPOSITE;
+use self::composite::{COMPOSITE, METADATA};
 use self::network::NETWORK;
 pub use self::network::NetworkPolicy;
 use super::node::{self, Entry, Node, Place};
@@ -48,6 +48,7 @@ shape! { TOOL = {
     composite: COMPOSITE,
     contract: { preconditions: [CONDITION], postconditions: [CONDITION] },
     cost_hint: { class: TEXT, latency_ms: COUNT, tokens: COUNT, usd_per_call: USD },
+    metadata: METADATA,
     network_policy: NETWORK,
     repair_policy: { max_attempts!: ATTEMPTS },
     retry_policy: {
@@ -161,7 +162,7 @@ impl Governance {
         ))
     }
 
-    /// Returns what a definition file says of each tool, as it was written.
+    /// Returns what a definition file says of each tool, as it was written; a composite under `composite`.
     ///
     /// # Errors
     /// Every problem of the file.
@@ -172,7 +173,7 @@ impl Governance {
         Self::default().read(file, bytes)?;
         let root = node::parse(file, bytes).map_err(|problem| vec![*problem])?;
         let entries = root.get(&["tools"]).map(Node::entries).unwrap_or_default().iter();
-        Ok(entries.map(|entry| (entry.key.clone(), entry.node.to_json())).collect())
+        Ok(entries.map(|entry| (entry.key.clone(), composite::written(&entry.node))).collect())
     }
 
     /// Says which steps of composites would be tried again and may not be, for people.
@@ -254,7 +255,7 @@ impl Reader<'_> {
         Definition {
             retry: node.get(&["retry_policy"]).map(|policy| self.retry(policy)),
             is_stated: node.get(&["retry_policy", "retry_on"]).is_some(),
-            composite: node.get(&["composite"]).map(|own| self.composite(entry, own)),
+            composite: self.composed(entry),
             network: node.get(&["network_policy"]).map(|policy| self.network(policy)),
             contract: Contract {
                 preconditions: self.conditions(node, "preconditions", Root::Args),

@@ -17,7 +17,7 @@ use super::remote::Wanted;
 use super::sandbox::tidy;
 use super::shape::{self, Shape, expected, shown};
 use super::versions::wrong_version;
-use crate::uri::{ClawUri, Kind, LocalUri, ManifestUri, is_name};
+use crate::uri::{ClawUri, Kind, LocalUri, ManifestUri, RegistryUri, is_name};
 
 /// What an entry came to.
 pub(crate) enum Resolved {
@@ -196,6 +196,7 @@ impl Loader<'_> {
             Ok(ClawUri::Local(uri)) => {
                 Err(slot.misplaced(&format!("`{}`", shown(text)), Some(uri.kind)))
             }
+            Ok(ClawUri::Registry(uri)) if self.known.wire => self.held(slot, uri, text),
             Ok(ClawUri::Registry(uri)) => {
                 Ok(Some(Resolved::Remote(Wanted { kind, uri, at: slot.item.at.clone() })))
             }
@@ -204,6 +205,17 @@ impl Loader<'_> {
                 Err(slot.wrong(reason, help))
             }
         }
+    }
+
+    /// Nothing is fetched for a session: it may list what this host has of that name and version, as local
+    /// documents come before every registry.
+    fn held(&mut self, slot: Slot<'_>, uri: RegistryUri, text: &str) -> Found {
+        let (kind, RegistryUri { name, version, .. }) = (slot.kind, uri);
+        let held = self.known.versions.of(kind, &name).flatten();
+        if !is_lent(kind) || held != Some(version.as_str()) {
+            return Err(slot.unsendable(text));
+        }
+        Ok(self.local(slot, LocalUri { kind, name, version: Some(version) }))
     }
 
     fn local(&mut self, slot: Slot<'_>, uri: LocalUri) -> Option<Resolved> {
@@ -336,8 +348,8 @@ const fn is_lent(kind: Kind) -> bool {
     matches!(kind, Kind::Sandbox | Kind::Tool)
 }
 
-/// Says whether an entry for a `wanted` kind may be sent as `text`: a registry's address, of which that says
-/// whether it can be had, or the address of what a session may list of this host.
+/// Says whether an entry for a `wanted` kind may be sent as `text`: a registry's address, which may be that of
+/// something that this host has, or the address of what a session may list of this host.
 fn is_sendable(text: &str, wanted: Kind) -> bool {
     match ClawUri::parse(text) {
         Ok(ClawUri::Registry(_)) => true,

@@ -122,6 +122,15 @@ impl Source {
 }
 
 impl Place {
+    /// Returns the problem that what stands here is not what this host allows.
+    pub(crate) fn invalid(
+        &self,
+        reason: impl Into<String>,
+        help: impl Into<String>,
+    ) -> DocumentError {
+        DocumentError::new(self, MANIFEST_INVALID, reason, help)
+    }
+
     /// Returns the problem that what stands here refers to something that does not exist.
     pub(crate) fn missing(
         &self,
@@ -159,7 +168,7 @@ impl Problems {
         reason: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.push(DocumentError::new(at, MANIFEST_INVALID, reason, help));
+        self.push(at.invalid(reason, help));
     }
 
     /// Reports that what stands at `at` refers to something that does not exist.

@@ -228,7 +228,12 @@ pub(crate) fn wrong_address(text: &str, error: &UriError, kind: Kind) -> (String
     // Names keep their case, all else has none.
     let (front, name) = text.rsplit_once('/').unwrap_or_default();
     let lower = format!("{}/{name}", front.to_ascii_lowercase());
-    let mended = [text.replace('_', "-"), text.replacen("claw:", "claw://", 1)];
+    let mended = [
+        text.replace('_', "-"),
+        text.replacen("claw:", "claw://", 1),
+        // The short form has no version.
+        text.replacen("claw://", "claw://local/", 1),
+    ];
     // Whoever is told may be far away, where no alias goes.
     let canonical = |right: &String| ManifestUri::parse(right).ok().map(ManifestUri::canonical);
     let mended = mended.iter().filter(|right| **right != text).find_map(canonical);

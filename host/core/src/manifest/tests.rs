@@ -292,6 +292,13 @@ fn every_problem_of_every_document_is_reported() {
 }
 
 #[test]
+fn a_short_form_with_a_version_is_answered_with_the_address_that_has_one() {
+    let list = problems(load_text(&claw("  tools: [ claw://tool/read-file@1.0.0 ]\n")));
+    assert_eq!(list.len(), 1, "{list:?}");
+    assert!(list[0].contains("(write `claw://local/tool/read-file@1.0.0`)"), "{list:?}");
+}
+
+#[test]
 fn a_pattern_beside_a_manifest_of_the_current_directory_is_expanded() {
     let files = Files::default()
         .with("claw.yaml", &claw("  tools: [ '**/t?.yaml' ]\n"))

@@ -17,7 +17,7 @@ pub(super) fn jail(grants: &Grants) -> Result<JailSpec, String> {
         return Err("`denied_paths` cannot hold a native program: grant less instead".to_owned());
     }
     if grants.network.is_some() && !jail::grants_network(grants) {
-        return Err("a native program gets the whole network or none: that takes `network.mode: allow-all` without `ssrf_protection`, or `deny`".to_owned());
+        return Err("a native program gets the whole network or none: that takes `network.mode: allow-all` with `ssrf_protection: {enabled: false}`, or `deny`".to_owned());
     }
     let mut grants = grants.clone();
     if grants.mounts.is_empty() {

@@ -1,7 +1,8 @@
 //! A server that is a jailed program: one line of JSON a message, both ways.
 //!
 //! It is the lines of the host's own framer that read what it says. What is no message is
-//! skipped; a server that says much and answers little is a flood, and is stopped.
+//! skipped; a server that says much and answers little is a flood, and is stopped, and so is one that goes on
+//! with a call that was given up and answers nothing else: no call outlives its time there for long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +93,8 @@ impl Pipe {
     }
 
     /// Sends the request `id` and waits for its answer. Dropping it cancels the request, where it
-    /// may be cancelled: what belongs to the handshake is forgotten, and asks for nothing.
+    /// may be cancelled, and asks by the number behind `id` whether the server is still there: what belongs to
+    /// the handshake is forgotten, and asks for nothing.
     pub(super) async fn ask(
         &self,
         id: u64,
@@ -128,6 +130,7 @@ impl Drop for Asking<'_> {
         if self.sent && self.place.leave() {
             // A server that does not read is not told.
             drop(self.pipe.outgoing.try_send(message::cancelled(self.id)));
+            drop(self.pipe.outgoing.try_send(message::request(self.id + 1, "ping", "")));
         }
     }
 }
@@ -149,6 +152,7 @@ impl Driver {
             reason = hears.all(output) => reason,
             reason = write_all(input, self.outgoing) => reason,
             reason = complained(&mut self.complaints, &mut errors) => reason,
+            () = self.waiting.hangs() => "it answers nothing since a call was given up".to_owned(),
             () = stop.cancelled() => "it was told to stop".to_owned(),
         };
         self.waiting.end();

@@ -116,10 +116,11 @@ impl Session {
         within(until, asks.as_deref(), answer).await?
     }
 
-    /// Takes the right to one more request, and its id.
+    /// Takes the right to one more request, and its id. The number behind that is free for what is asked where
+    /// the request is given up.
     pub(super) fn place(&self) -> Result<(SemaphorePermit<'_>, u64), Failure> {
         let place = self.places.try_acquire().map_err(|_| Failure::Busy)?;
-        Ok((place, self.ids.fetch_add(1, Ordering::Relaxed)))
+        Ok((place, self.ids.fetch_add(2, Ordering::Relaxed)))
     }
 
     /// Tells the server something that has no answer.

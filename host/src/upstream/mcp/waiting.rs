@@ -2,17 +2,18 @@
 //!
 //! An id is given out once. What comes for an id that nobody waits for, or not any longer, is
 //! dropped. A server may still work on a request that was left, and ask for it: so it is known until its answer,
-//! or for a while where there is none, as the protocol has it of a request that was cancelled.
+//! or for a while where there is none, as the protocol has it of a request that was cancelled. Whether it works on
+//! nothing else any longer shows in what it answers then.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clawhost_core::limits::{BRIDGE_LEFT_MAX, BRIDGE_LEFT_MS};
+use clawhost_core::limits::{BRIDGE_LEFT_MAX, BRIDGE_LEFT_MS, BRIDGE_SILENT_MS};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::failure::Failure;
@@ -25,7 +26,11 @@ pub(super) type Outcome = Result<Value, Failure>;
 
 /// The requests of one connection that wait.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(Mutex<Table>);
+pub(super) struct Waiting {
+    table: Mutex<Table>,
+    /// Is told when the server is in doubt.
+    doubts: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Table {
@@ -34,6 +39,8 @@ struct Table {
     left: HashMap<u64, Instant>,
     /// There was more of that than is kept: until when that may be asked for.
     more_left: Option<Instant>,
+    /// The newest request that the server had when one was left, where it has answered nothing since.
+    doubted: Option<u64>,
     ended: bool,
 }
 
@@ -60,6 +67,23 @@ impl Table {
             (None, _) => Err(NOBODY),
         }
     }
+
+    /// Says whether the server is still in doubt since `newest`, and nobody waits for what it had then.
+    fn hangs(&self, newest: u64) -> bool {
+        self.doubted == Some(newest) && self.asked.keys().all(|id| *id > newest)
+    }
+
+    /// Keeps a request that was left until it is answered, or may no longer be asked for.
+    fn leave(&mut self, id: u64) {
+        let now = Instant::now();
+        let until = now + Duration::from_millis(BRIDGE_LEFT_MS);
+        self.left.retain(|_, until| *until > now);
+        if self.left.len() < BRIDGE_LEFT_MAX {
+            self.left.insert(id, until);
+        } else {
+            self.more_left = Some(until);
+        }
+    }
 }
 
 /// The place of one request. Dropping it forgets the request: one that was sent has to be left before.
@@ -77,7 +101,7 @@ impl Waiting {
         let over = CancellationToken::new().drop_guard();
         let progress = caller.progress.take().map(Progress::new);
         let asked = Asked { answer: sender, caller, progress, over };
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         if !table.ended {
             table.asked.insert(id, asked);
         }
@@ -87,7 +111,8 @@ impl Waiting {
 
     /// Hands an answer over, and says whether anybody waited for it.
     pub(super) fn answer(&self, id: u64, outcome: Outcome) -> bool {
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
+        table.doubted = None;
         table.left.remove(&id);
         let asked = table.asked.remove(&id);
         drop(table);
@@ -96,7 +121,7 @@ impl Waiting {
 
     /// Hands over an answer that does not say to what it is one, and says whether a request alone waited for it.
     pub(super) fn answer_only(&self, outcome: Outcome) -> bool {
-        let id = self.0.lock().only().map(|(id, _)| id);
+        let id = self.table.lock().only().map(|(id, _)| id);
         id.is_ok_and(|id| self.answer(id, outcome))
     }
 
@@ -105,14 +130,30 @@ impl Waiting {
     /// # Errors
     /// None does, or there are several, left or not: nobody knows which of them a server asks for.
     pub(super) fn only(&self) -> Result<(Caller, CancellationToken), Denial> {
-        let table = self.0.lock();
+        let table = self.table.lock();
         let (_, only) = table.only()?;
         Ok((only.caller.clone(), only.over.token().clone()))
     }
 
+    /// Waits until a server hangs: a request was left, it was asked whether it is there, and for a while it has
+    /// answered nothing at all. While somebody waits for what it had before that, it may be busy with that.
+    pub(super) async fn hangs(&self) {
+        loop {
+            let doubted = self.table.lock().doubted;
+            let Some(newest) = doubted else {
+                self.doubts.notified().await;
+                continue;
+            };
+            sleep(Duration::from_millis(BRIDGE_SILENT_MS)).await;
+            if self.table.lock().hangs(newest) {
+                return;
+            }
+        }
+    }
+
     /// Lets nobody wait any longer, now or later.
     pub(super) fn end(&self) {
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         table.ended = true;
         table.asked.clear();
         table.left.clear();
@@ -121,7 +162,7 @@ impl Waiting {
     /// Reports progress of the request whose token it carries: its id.
     pub(super) fn progress(&self, params: &Map<String, Value>, clean: impl FnOnce(&str) -> String) {
         let token = params.get("progressToken").and_then(Value::as_u64);
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let asked = token.and_then(|token| table.asked.get_mut(&token));
         if let Some(progress) = asked.and_then(|asked| asked.progress.as_mut()) {
             report(progress, params, clean);
@@ -149,19 +190,16 @@ impl Place {
         (&mut self.answer).await.unwrap_or_else(ended)
     }
 
-    /// Leaves a request that the server has, and says whether its answer is still to come.
+    /// Leaves a request that the server has, and says whether its answer is still to come. The server is in
+    /// doubt then, until it answers anything.
     pub(super) fn leave(&self) -> bool {
-        let mut table = self.waiting.0.lock();
+        let mut table = self.waiting.table.lock();
         let is_open = table.asked.remove(&self.id).is_some();
         if is_open {
-            let now = Instant::now();
-            let until = now + Duration::from_millis(BRIDGE_LEFT_MS);
-            table.left.retain(|_, until| *until > now);
-            if table.left.len() < BRIDGE_LEFT_MAX {
-                table.left.insert(self.id, until);
-            } else {
-                table.more_left = Some(until);
-            }
+            table.leave(self.id);
+            let newest = table.asked.keys().max().map_or(self.id, |newest| self.id.max(*newest));
+            table.doubted = table.doubted.or(Some(newest));
+            self.waiting.doubts.notify_one();
         }
         is_open
     }
@@ -169,7 +207,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.waiting.0.lock().asked.remove(&self.id);
+        self.waiting.table.lock().asked.remove(&self.id);
     }
 }
 
@@ -201,6 +239,25 @@ mod tests {
         drop(second);
         assert!(waiting.answer_only(Ok(Value::Null)));
         assert_eq!(first.answer().await, Ok(Value::Null));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_hangs_where_a_request_was_left_and_it_answers_nothing_since() {
+        let waiting = Arc::new(Waiting::default());
+        let silence = Duration::from_millis(BRIDGE_SILENT_MS);
+        let hangs = async || tokio::time::timeout(silence * 3, waiting.hangs()).await.is_ok();
+        let _slow = waiting.place(1, Caller::default());
+        assert!(!hangs().await, "it may take its time for what is waited for");
+        assert!(waiting.place(2, Caller::default()).leave());
+        assert!(!hangs().await, "it may be busy with what is waited for");
+        waiting.answer(1, Ok(Value::Null));
+        assert!(!hangs().await, "it has answered since");
+        assert!(waiting.place(3, Caller::default()).leave());
+        waiting.answer(4, Err(Failure::Gone(String::new())));
+        assert!(!hangs().await, "it is there, whatever it says of that");
+        assert!(waiting.place(5, Caller::default()).leave());
+        let _newer = waiting.place(7, Caller::default());
+        assert!(hangs().await, "it does not come to what is newer");
     }
 
     #[tokio::test(start_paused = true)]

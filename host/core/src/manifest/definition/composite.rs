@@ -18,21 +18,66 @@ use crate::manifest::tool::{self, SkillTerms, ToolBinding};
 const LITERAL: &str = "literal";
 const TIME: Shape = Shape::Int { min: 1, max: TOOL_TIMEOUT_CEILING_MS };
 
-shape! { pub(super) COMPOSITE = {
-    description: TEXT,
-    input_schema: OBJECT,
-    steps!: [+ {
-        tool_name!: TEXT,
-        arg_mapping: OBJECT,
-        output_key!: TEXT,
-        max_attempts: STEP_ATTEMPTS,
-        timeout_ms: TIME,
-    }],
+/// What the steps are called under `composite`, and under `metadata`.
+const STEPS: [&str; 2] = ["steps", "composite_steps"];
+
+shape! { STEP = {
+    tool_name!: TEXT,
+    arg_mapping: OBJECT,
+    output_key!: TEXT,
+    max_attempts: STEP_ATTEMPTS,
     timeout_ms: TIME,
 }}
 
+shape! { pub(super) COMPOSITE = {
+    description: TEXT,
+    input_schema: OBJECT,
+    steps!: [+ STEP],
+    timeout_ms: TIME,
+}}
+
+shape! { pub(super) METADATA = {
+    composite_steps!: [+ STEP],
+    description: TEXT,
+    input_schema: OBJECT,
+}}
+
+/// Returns what a definition says, as JSON in which a composite is called `composite`.
+pub(super) fn written(definition: &Node) -> serde_json::Value {
+    let mut json = definition.to_json();
+    if let (Some(metadata), Some(all)) = (definition.get(&["metadata"]), json.as_object_mut()) {
+        all.remove("metadata");
+        all.insert("composite".to_owned(), in_own_words(metadata));
+    }
+    json
+}
+
+/// Returns a composite as JSON, in which its steps are called `steps`.
+fn in_own_words(node: &Node) -> serde_json::Value {
+    let [own, other] = STEPS;
+    let mut json = node.to_json();
+    if let Some(all) = json.as_object_mut()
+        && let Some(steps) = all.remove(other)
+    {
+        all.insert(own.to_owned(), steps);
+    }
+    json
+}
+
 impl Reader<'_> {
-    pub(super) fn composite(&mut self, entry: &Entry, node: &Node) -> Arc<Composite> {
+    /// Reads what a tool is made of, where it is: under `composite`, or under `metadata`, where other registries
+    /// have it.
+    pub(super) fn composed(&mut self, entry: &Entry) -> Option<Arc<Composite>> {
+        let (own, metadata) = (entry.node.get(&["composite"]), entry.node.entry("metadata"));
+        if let (Some(_), Some(metadata)) = (own, metadata) {
+            let help = "take `metadata` out";
+            self.0.invalid(&metadata.at, "`composite` says already what it is made of", help);
+        }
+        let node = own.or_else(|| metadata.map(|metadata| &metadata.node))?;
+        Some(self.composite(entry, node))
+    }
+
+    fn composite(&mut self, entry: &Entry, node: &Node) -> Arc<Composite> {
         if let Some(retry) = entry.node.entry("retry_policy") {
             let help = "take it out, and give steps `max_attempts`: what is done is not done again";
             self.0.invalid(&retry.at, "a composite is not tried again as a whole", help);
@@ -45,8 +90,8 @@ impl Reader<'_> {
             tool::check_schema(schema, self.0);
         }
         let mut keys = Vec::new();
-        let steps = node.list(&["steps"]).iter().map(|step| self.step(step, &mut keys));
-        let steps = steps.collect();
+        let steps = STEPS.iter().flat_map(|key| node.list(&[*key]));
+        let steps = steps.map(|step| self.step(step, &mut keys)).collect();
         let ms = node.number(&["timeout_ms"]).unwrap_or(COMPOSITE_TIMEOUT_MS);
         Arc::new(Composite {
             name: entry.key.clone(),
@@ -55,7 +100,7 @@ impl Reader<'_> {
             timeout: Duration::from_millis(ms),
             steps,
             file: node.at.source.file.clone(),
-            digest: Composite::digest_of(&entry.key, &node.to_json()),
+            digest: Composite::digest_of(&entry.key, &in_own_words(node)),
         })
     }
 
@@ -161,9 +206,9 @@ pub(super) fn settle(
 
 fn undescribed(name: &str, composite: &Composite) -> DocumentError {
     let reason = format!("`{}` has no `description`, or no `input_schema`", shown(name));
-    let help = "write both in `composite`, or in its Tool document";
+    let help = "write both beside its steps, or in its Tool document";
     let at = composite.steps.first().map(|step| step.at.clone()).unwrap_or_default();
-    at.missing(reason, help)
+    at.invalid(reason, help)
 }
 
 impl Composite {
@@ -174,7 +219,7 @@ impl Composite {
         let step = steps.find(|step| !skill.tools.contains(&local_name(&step.tool)))?;
         let reason = format!("the skill `{}` does not require `{}`", skill.name, shown(&step.tool));
         let help = "add it to the skill's `tools_required`, or call one of those";
-        Some(step.at.missing(reason, help))
+        Some(step.at.invalid(reason, help))
     }
 }
 
@@ -186,6 +231,7 @@ mod tests {
 
     use super::*;
     use crate::manifest::Governance;
+    use crate::manifest::problem::MANIFEST_INVALID;
 
     fn told(list: &[DocumentError]) -> Vec<String> {
         list.iter().map(DocumentError::one_line).collect()
@@ -304,7 +350,10 @@ mod tests {
                 && problems[0].contains("`a` calls itself: a > b > c"),
             "{problems:?}"
         );
-        assert!(settled(&calls("a", "a"), &[]).unwrap_err()[0].contains("calls itself"));
+        let mut itself = read(&calls("a", "a")).unwrap();
+        let problems = itself.settle(&[]).unwrap_err();
+        assert!(problems[0].reason.contains("calls itself"), "{problems:?}");
+        assert_eq!(problems[0].code, MANIFEST_INVALID, "what it calls is there");
         let tower: String = ["a b", "b c", "c d", "d e"]
             .iter()
             .map(|pair| {
@@ -315,6 +364,29 @@ mod tests {
         assert!(settled(&tower, &[]).is_ok());
         let problems = settled(&(tower + &calls("e", "plain")), &[]).unwrap_err();
         assert!(problems[0].contains("nested deeper than 4"), "{problems:?}");
+    }
+
+    #[test]
+    fn metadata_says_what_composite_does() {
+        let steps = "steps: [{ tool_name: t, output_key: k, arg_mapping: { a: input.x } }]";
+        let said = "description: d, input_schema: { type: object }";
+        let own = format!("  a: {{ composite: {{ {said}, {steps} }} }}");
+        let other = format!("  a: {{ metadata: {{ {said}, composite_{steps} }} }}");
+        let digest = |text: &str| {
+            let all = settled(text, &[]).unwrap();
+            all.composites().next().unwrap().digest().to_owned()
+        };
+        assert_eq!(digest(&own), digest(&other));
+        let written = |text: &str| {
+            let text = format!("version: 1\ntools:\n{text}\n");
+            Governance::written(Path::new("d.yaml"), text.as_bytes()).unwrap()
+        };
+        assert_eq!(written(&own), written(&other));
+        let both = format!(
+            "  a: {{ composite: {{ {said}, {steps} }}, metadata: {{ composite_{steps} }} }}"
+        );
+        let problems = read(&both).unwrap_err();
+        assert!(problems[0].contains("says already what it is made of"), "{problems:?}");
     }
 
     #[test]

@@ -355,6 +355,15 @@ fn what_is_of_the_host_is_named_in_the_version_that_it_has() {
         let first = refused.problems.first().unwrap();
         assert_eq!((refused.code, first.at.as_str()), (PRIMITIVE_NOT_FOUND, at), "{refused:?}");
     }
+    // The address of a registry is that of what the host has; nothing is fetched.
+    let listed = |address: &str| {
+        SessionManifest::read(&with("/spec/tools", json!([address])), "0.3.0", &host)
+    };
+    let session = listed("claw://registry/team/t@2.0.0").unwrap();
+    assert!(session.tool("t").is_some() && session.tool("read-file").is_none());
+    let refused = listed("claw://registry/team/t@7.7.7").unwrap_err();
+    assert_eq!(refused.code, PRIMITIVE_NOT_FOUND);
+    assert!(refused.problems[0].reason.contains("nothing that a session may list"), "{refused:?}");
     // A sandbox that the session brings has its own, and none of the host's of that name.
     let mut own =
         with("/spec/sandbox", json!({"metadata": {"name": "sb"}, "inline": {"level": "wasm"}}));

@@ -8,6 +8,7 @@ mod web;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use clawhost_core::egress;
 use clawhost_core::error::ErrorKind;
 use clawhost_core::grants::{Access, Mount};
 use clawhost_core::reply::Content;
@@ -346,6 +347,22 @@ async fn m16_a_timeout_ends_the_call_and_leaves_the_server() {
 }
 
 #[tokio::test]
+async fn m16_a_server_that_hangs_is_ended_and_begins_anew() {
+    if !jail_here() {
+        return;
+    }
+    let server = start("silent");
+    settled(&server).await;
+    let short = Duration::from_millis(100);
+    let error = server.call("echo", None, "{}", short, Caller::default()).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Timeout);
+    let offers = until(&server, |offers| matches!(offers.state, State::Failed { .. })).await;
+    let reason = failed(&offers);
+    assert!(reason.starts_with("it answers nothing since a call was given up"), "{reason}");
+    until(&server, |offers| offers.state == State::Ready).await;
+}
+
+#[tokio::test]
 async fn m29_progress_is_passed_on_now_and_then() {
     if !jail_here() {
         return;
@@ -550,4 +567,12 @@ async fn a_jail_that_cannot_be_kept_is_refused() {
     }
     let offers = settled(&Server::start(plan, parts())).await;
     assert!(failed(&offers).contains("denied_paths"));
+
+    // A part of the network cannot be held: it is said what would be the whole.
+    let mut plan = self::plan("good");
+    if let Endpoint::Stdio { grants, .. } = &mut plan.endpoint {
+        grants.network = Some(egress::endpoint("https://one.example/").unwrap());
+    }
+    let offers = settled(&Server::start(plan, parts())).await;
+    assert!(failed(&offers).contains("`ssrf_protection: {enabled: false}`"));
 }
