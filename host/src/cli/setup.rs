@@ -162,12 +162,13 @@ pub(super) async fn make(
 }
 
 /// Returns the log of a look, which leaves nothing, as a log is of what happened. Once it is open its folder needs no
-/// name, and a look that is killed leaves none.
+/// name, and a look that is killed leaves none. It begins where a host's does: where that cannot be, a look says so.
 fn nobodys_log(state: &StateDir) -> Result<AuditLog, Fail> {
-    let folder = tempfile::tempdir_in(state.path()).or_fail(exit::UPSTREAM)?;
-    let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority());
-    let log = AuditLog::open(&dir.or_fail(exit::UPSTREAM)?, audit::Terms::default());
-    log.or_fail(exit::UPSTREAM)
+    let log = tempfile::tempdir_in(state.path().join(AUDIT_FOLDER)).and_then(|folder| {
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority())?;
+        AuditLog::open(&dir, audit::Terms::default())
+    });
+    log.map_err(|error| format!("the audit log cannot be opened: {error}")).or_fail(exit::UPSTREAM)
 }
 
 /// Returns an engine that compiles for one look, and keeps nothing.
@@ -616,12 +617,14 @@ mod tests {
     use crate::audit::Event;
 
     #[test]
-    fn the_log_of_a_look_is_written_and_lies_nowhere() {
+    fn the_log_of_a_look_lies_nowhere_and_begins_only_where_a_host_s_could() {
         let root = tempfile::tempdir().unwrap();
         let state = StateDir::open(Some(root.path()), &FolderEnv::default()).unwrap();
+        assert!(nobodys_log(&state).is_err());
+        let folder = audit_folder(&state).unwrap();
         let log = nobodys_log(&state).unwrap();
         log.note(Event::Reloaded, []).unwrap();
-        assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0);
+        assert_eq!(folder.entries().unwrap().count(), 0);
     }
 
     #[test]
