@@ -183,19 +183,35 @@ fn a_host_that_runs_serves_a_tool_that_was_accepted_until_that_is_forgotten() {
     let runtime = json!({"version": 1, "tools": {"mcp_servers": servers, "pins": "require"}});
     std::fs::write(folder.join("clawhost.json"), runtime.to_string()).unwrap();
     let mut host = Client::start(&cli, &["run", folder.to_str().unwrap(), "--stdio"]);
-    let mut lists = |what: &str, names: &[&str]| {
-        let mut bridged = || {
-            let names = host.names().into_iter();
-            names.filter(|name| name.starts_with("s__")).collect::<Vec<_>>()
-        };
-        block_until(what, || (bridged() == names).then_some(()));
-    };
-    lists("nothing before it is accepted", &[]);
+    lists(&mut host, "nothing before it is accepted", &[]);
     let accepts = || (cli.run(&["pins", "accept", "s"]).code == Some(0)).then_some(());
     block_until("the server's words", accepts);
-    lists("what was accepted", &["s__one", "s__two"]);
+    lists(&mut host, "what was accepted", &["s__one", "s__two"]);
     assert_eq!(cli.run(&["pins", "forget", "s", "one"]).code, Some(0));
-    lists("what was not forgotten", &["s__two"]);
+    lists(&mut host, "what was not forgotten", &["s__two"]);
+}
+
+#[test]
+fn what_is_forgotten_is_not_served_though_its_server_has_said_nothing_yet() {
+    let cli = Cli::new(PROGRAM);
+    let Some(work) = server(&cli, "work") else { return };
+    let folder = documents(&cli, &[(&work, "ro")], &json!({"s": entry(&work, &["one", "two"])}));
+    let path = folder.to_str().unwrap();
+    assert_eq!(cli.run(&["call", path, "s__one"]).code, Some(0));
+    std::fs::write(work.join("slow"), "").unwrap();
+    let mut host = Client::start(&cli, &["run", path, "--stdio"]);
+    lists(&mut host, "what was accepted", &["s__one", "s__two"]);
+    assert_eq!(cli.run(&["pins", "forget", "s", "one"]).code, Some(0));
+    lists(&mut host, "what was not forgotten", &["s__two"]);
+}
+
+/// Waits until these are the tools of the server `s` that a host lists.
+fn lists(host: &mut Client, what: &str, names: &[&str]) {
+    let mut listed = || {
+        let names = host.names().into_iter();
+        names.filter(|name| name.starts_with("s__")).collect::<Vec<_>>()
+    };
+    block_until(what, || (listed() == names).then_some(()));
 }
 
 #[test]

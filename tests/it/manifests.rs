@@ -210,6 +210,23 @@ fn a_name_that_two_files_offer_is_a_problem_of_both() {
 }
 
 #[test]
+fn a_name_that_is_a_built_in_tool_s_is_a_problem_of_its_file_unless_that_may_have_it() {
+    let cli = with_a_dropped_in_tool(COUNTS);
+    let component = r#"(component (core module $m (func (export "f") (param i32)))
+        (core instance $i (instantiate $m))
+        (func $f (param "a" u32) (canon lift (core func $i "f")))
+        (export "calculator" (func $f)))"#;
+    cli.write("tools/counts.wat", component);
+    let validated = || cli.run(&["validate", "claw.yaml", "--tools", "tools"]);
+    let run = validated();
+    let told = run.stderr.contains("tools/counts.wat");
+    assert_eq!((run.code, told), (Some(3), true), "{}{}", run.stdout, run.stderr);
+    assert!(run.stderr.contains("the name is a built-in tool's"), "{}", run.stderr);
+    cli.write("clawhost.yaml", "version: 1\ntools: { replace_builtins: [calculator] }\n");
+    assert_eq!(validated().code, Some(0));
+}
+
+#[test]
 fn a_wrong_document_of_a_component_is_shown_in_its_lines_by_every_verb() {
     let cli =
         with_a_dropped_in_tool(&COUNTS.replace("annotations: {", "sandbox: none, anotations: {"));

@@ -17,7 +17,6 @@ use clawhost_core::manifest::{
 };
 use clawhost_core::package::Lock;
 use clawhost_core::screen::Tokens;
-use tempfile::TempDir;
 
 use super::args::{Places, StateArgs};
 use super::fail::{Blame as _, Fail};
@@ -154,18 +153,22 @@ pub(super) async fn make(
         .identities(settings.identities())
         .audit_places(settings.audit.clone())
         .secrets(secrets);
-    // The log is of what happened: a look leaves nothing in it. Once it is open, its folder needs no name.
-    let passing = || tempfile::tempdir_in(state.path());
-    let passing = (purpose == Purpose::Look).then(passing).transpose();
-    let passing = passing.or_fail(exit::UPSTREAM)?;
-    let open = |folder: &TempDir| {
-        Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).or_fail(exit::UPSTREAM)
-    };
-    let builder = builder.only_looking(passing.as_ref().map(open).transpose()?);
+    let nobodys = (purpose == Purpose::Look).then(|| nobodys_log(&state)).transpose()?;
+    let builder = builder.only_looking(nobodys);
     let what = "preparing tools (compiled code is kept for the next start)";
     let host = patiently(what, builder.build()).await.or_fail(exit::UPSTREAM)?;
     let credentials = Arc::new(credentials);
     Ok(Setup { _signed: SignedInTheEnd(host.clone()), host, settings, credentials, state })
+}
+
+/// Returns the log of a look, which leaves nothing, as a log is of what happened. Once it is open its folder needs no
+/// name, and a look that is killed leaves none. It begins where a host's does: where that cannot be, a look says so.
+fn nobodys_log(state: &StateDir) -> Result<AuditLog, Fail> {
+    let log = tempfile::tempdir_in(state.path().join(AUDIT_FOLDER)).and_then(|folder| {
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority())?;
+        AuditLog::open(&dir, audit::Terms::default())
+    });
+    log.map_err(|error| format!("the audit log cannot be opened: {error}")).or_fail(exit::UPSTREAM)
 }
 
 /// Returns an engine that compiles for one look, and keeps nothing.
@@ -611,6 +614,18 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Fail>>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::Event;
+
+    #[test]
+    fn the_log_of_a_look_lies_nowhere_and_begins_only_where_a_host_s_could() {
+        let root = tempfile::tempdir().unwrap();
+        let state = StateDir::open(Some(root.path()), &FolderEnv::default()).unwrap();
+        assert!(nobodys_log(&state).is_err());
+        let folder = audit_folder(&state).unwrap();
+        let log = nobodys_log(&state).unwrap();
+        log.note(Event::Reloaded, []).unwrap();
+        assert_eq!(folder.entries().unwrap().count(), 0);
+    }
 
     #[test]
     fn a_terminal_that_shows_no_spinner_gets_a_line() {

@@ -115,7 +115,8 @@ async fn check(
             let engine = setup::engine();
             let engine =
                 engine.map_err(|why| vec![DocumentError::whole_file(folder, &why, None)])?;
-            let read = preview(folder, Arc::clone(&manifest), engine);
+            let replaceable = &settings.tools.replace_builtins;
+            let read = preview(folder, Arc::clone(&manifest), engine, replaceable);
             setup::patiently("reading the tools folder", read).await
         }
         None => Preview::default(),

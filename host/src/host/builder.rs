@@ -41,7 +41,7 @@ pub struct HostBuilder {
     elicitation: BTreeSet<String>,
     identities: BTreeMap<String, String>,
     audit_places: AuditSettings,
-    nobodys: Option<Dir>,
+    nobodys: Option<AuditLog>,
 }
 
 /// Why there is no host.
@@ -139,10 +139,10 @@ impl HostBuilder {
         self
     }
 
-    /// Accepts nothing that MCP servers say for the first time, and keeps its record in `nobodys` folder, uncopied, where
+    /// Accepts nothing that MCP servers say for the first time, and keeps its record in `nobodys` log, uncopied, where
     /// there is one: for a host that is only looked at.
     #[must_use]
-    pub fn only_looking(mut self, nobodys: Option<Dir>) -> Self {
+    pub fn only_looking(mut self, nobodys: Option<AuditLog>) -> Self {
         self.offers.only_looks = nobodys.is_some();
         self.nobodys = nobodys;
         self
@@ -278,8 +278,7 @@ impl HostBuilder {
         database: &Database,
     ) -> Result<Arc<AuditLog>, BuildError> {
         if let Some(nobodys) = self.nobodys.take() {
-            let log = AuditLog::open(&nobodys, audit::Terms::default());
-            return log.map(Arc::new).map_err(BuildError::Audit);
+            return Ok(Arc::new(nobodys));
         }
         let AuditTerms { retention, destinations, .. } = self.manifest.policies.audit();
         let copies = forward::start(destinations, &self.audit_places, client, database);

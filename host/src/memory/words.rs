@@ -47,7 +47,7 @@ pub(super) fn any_of(text: &str) -> Option<String> {
     let quoted: Vec<String> = text
         .split(separates)
         .flat_map(readings)
-        .filter(|word| seen.insert(word.to_lowercase()))
+        .filter(|word| !word.is_empty() && seen.insert(word.to_lowercase()))
         .take(MEMORY_QUERY_WORDS_MAX)
         .map(|word| format!("\"{word}\""))
         .collect();
@@ -60,12 +60,10 @@ fn separates(c: char) -> bool {
 }
 
 /// Returns the words of a part, and the part itself after them: the index parts it as it knows the scripts, which
-/// may be otherwise.
+/// may be otherwise. A sign that it does not know is a word to it.
 fn readings(part: &str) -> impl Iterator<Item = &str> {
     let words = WORD.iter().flat_map(|word| word.find_iter(part)).map(|found| found.as_str());
-    let mut words = words.peekable();
-    let has_words = words.peek().is_some();
-    words.chain(has_words.then_some(part))
+    words.chain(std::iter::once(part))
 }
 
 #[cfg(test)]

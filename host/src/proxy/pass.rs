@@ -201,8 +201,9 @@ struct Seen {
     is_over: bool,
     /// It said what is the end of the answer where nothing comes after it.
     may_be_over: bool,
-    /// Choices that were asked for, and those that have ended.
+    /// Choices that were asked for, those of them that have begun, and those that have ended.
     choices: u64,
+    begun: BTreeSet<u64>,
     ended: BTreeSet<u64>,
     /// It said that there is none, and why.
     error: Option<Value>,
@@ -231,7 +232,8 @@ impl Seen {
     fn end(&mut self) {
         let cut = self.events.next(&mut b"\n\n".as_slice(), PROXY_HISTORY_TEXT_BYTES_MAX);
         cut.iter().for_each(|event| self.hear(event));
-        self.is_over |= self.may_be_over;
+        let have_ended = !self.ended.is_empty() && self.begun.is_subset(&self.ended);
+        self.is_over |= self.may_be_over || have_ended;
     }
 
     fn hear(&mut self, event: &[u8]) {
@@ -240,15 +242,7 @@ impl Seen {
         self.may_be_over |= event.len() > PROXY_HISTORY_TEXT_BYTES_MAX;
         let event: Value = serde_json::from_slice(event).unwrap_or_default();
         self.is_over |= LAST.contains(&text(&event, "type"));
-        let is_ended = |choice: &&Value| !text(choice, "finish_reason").is_empty();
-        for choice in items(&event, "choices").iter().filter(is_ended) {
-            self.may_be_over = true;
-            if !self.is_over {
-                let index = choice.get("index").and_then(Value::as_u64);
-                self.ended.insert(index.unwrap_or_default());
-                self.is_over = self.ended.len() as u64 >= self.choices;
-            }
-        }
+        items(&event, "choices").iter().for_each(|choice| self.hear_choice(choice));
         self.error = error_of(&event).or_else(|| self.error.take());
         for id in mediate::made(&event, self.is_kept) {
             if self.made.len() < PROXY_NAMES_KEPT_MAX && self.made.insert(id.to_owned()) {
@@ -261,6 +255,17 @@ impl Seen {
         let places = ["/usage", "/message/usage", "/response/usage"];
         let usage = places.iter().find_map(|place| event.pointer(place));
         self.usage.extend(usage.and_then(Value::as_object).cloned().unwrap_or_default());
+    }
+
+    fn hear_choice(&mut self, choice: &Value) {
+        let index = choice.get("index").and_then(Value::as_u64).unwrap_or_default();
+        if index < self.choices {
+            self.begun.insert(index);
+        }
+        if !self.is_over && !text(choice, "finish_reason").is_empty() {
+            self.ended.insert(index);
+            self.is_over = self.ended.len() as u64 >= self.choices;
+        }
     }
 
     /// Says whether it came to the end of an answer, or said why there is none.
@@ -339,6 +344,8 @@ mod tests {
             assert_eq!(seen_of(choices, &events), (false, true, None));
         }
         assert_eq!(seen_of(2, &[choice, other]), (true, true, None));
+        let begun = r#"{"choices":[{"index":1,"delta":{"content":"y"},"finish_reason":null}]}"#;
+        assert_eq!(seen_of(2, &[choice, begun]), (false, false, None));
         for end in [
             "[DONE]",
             r#"{"type":"message_stop"}"#,

@@ -214,35 +214,17 @@ impl Binder {
         }
     }
 
-    /// Says why no file may have a name, served or not: what the manifest grants under it is
-    /// meant for a built-in tool, or for one whose code came with its document.
+    /// Says why no file may have a name, served or not.
     fn reserved(&self, name: &str) -> Option<String> {
-        if self.is_built_in(name) {
-            return Some(reserved(name));
-        }
+        let Sources { manifest, replaceable, .. } = &self.sources;
         let ckp = catalog::ckp_name(name);
-        if let Some(own) = self.own.iter().find(|own| own.offered.ckp_name == ckp) {
-            let whose = match own.as_composite() {
-                Some(composite) => format!("it is a composite of `{}`", composite.file),
-                None => "the program that runs the host has it".to_owned(),
-            };
-            return Some(format!("tool `{name}`: {whose}"));
-        }
-        let binding = find(&self.sources.manifest, name)?;
-        if let Some(source) = &binding.mcp {
-            return Some(format!("tool `{name}`: the manifest has it from `{}`", source.endpoint));
-        }
-        let uri = binding.registry.as_ref().filter(|_| self.listed(name).is_none())?;
-        Some(format!("tool `{name}`: the manifest has it from `{uri}`, with its component"))
+        let is_own = || self.own.iter().any(|own| own.offered.ckp_name == ckp);
+        let of_program = || format!("tool `{name}`: the program that runs the host has it");
+        taken(manifest, replaceable, name).or_else(|| is_own().then(of_program))
     }
 
-    /// Says whether a name is a built-in tool's that nothing may replace. A document knows it by another
-    /// form than the runtime file.
     fn is_built_in(&self, name: &str) -> bool {
-        let ckp = catalog::ckp_name(name);
-        let is_it = |other: &String| catalog::ckp_name(other) == ckp;
-        !self.sources.replaceable.iter().any(is_it)
-            && builtin::built_in_names().any(|built_in| built_in == ckp)
+        is_built_in(&self.sources.replaceable, &catalog::ckp_name(name))
     }
 
     /// A component that is not built in needs a signature where the runtime file wants one, of
@@ -369,6 +351,36 @@ fn reserved(name: &str) -> String {
         "tool `{name}`: the name is a built-in tool's; name it otherwise, or list the built-in \
          tool under `tools.replace_builtins` of clawhost.yaml"
     )
+}
+
+/// Says why no file may have a name, whoever runs the host: what the manifest grants under it is meant for a built-in
+/// tool, for a composite, or for one whose code came with its document.
+pub(super) fn taken(
+    manifest: &Manifest,
+    replaceable: &BTreeSet<String>,
+    name: &str,
+) -> Option<String> {
+    let ckp = catalog::ckp_name(name);
+    if is_built_in(replaceable, &ckp) {
+        return Some(reserved(name));
+    }
+    let mut composites = manifest.governance.composites();
+    if let Some(composite) = composites.find(|own| catalog::ckp_name(&own.name) == ckp) {
+        return Some(format!("tool `{name}`: it is a composite of `{}`", composite.file));
+    }
+    let binding = find(manifest, name)?;
+    if let Some(source) = &binding.mcp {
+        return Some(format!("tool `{name}`: the manifest has it from `{}`", source.endpoint));
+    }
+    let uri = binding.registry.as_ref().filter(|_| listed(manifest, name).is_none())?;
+    Some(format!("tool `{name}`: the manifest has it from `{uri}`, with its component"))
+}
+
+/// Says whether a name is a built-in tool's that nothing may replace. A document knows it by another
+/// form than the runtime file.
+fn is_built_in(replaceable: &BTreeSet<String>, ckp: &str) -> bool {
+    !replaceable.iter().any(|other| catalog::ckp_name(other) == ckp)
+        && builtin::built_in_names().any(|built_in| built_in == ckp)
 }
 
 /// Returns what the manifest says about a tool whose code does not come with its document.

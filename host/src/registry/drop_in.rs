@@ -84,10 +84,9 @@ impl DropIn {
             Status::Loading | Status::Failed(_) | Status::Wrong(_) => return false,
         };
         let tools = offer.tools.iter().map(|tool| tool.ckp_name.as_str());
-        // Who cannot look now looks the next time; until then it is served.
-        if why.is_none()
-            && needs::are_accepted(pins, tools, &offer.loaded.imports).await.unwrap_or(true)
-        {
+        // Who cannot look now looks the next time; until then it is as it was.
+        let due = needs::is_due(pins, tools, &offer.loaded.imports, why.is_some()).await;
+        if !due.unwrap_or(false) {
             return false;
         }
         let now = Status::accepted(pins, offer.clone(), sidecars.clone()).await;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use clawhost_core::{digest, imports};
 use serde_json::{Value, json};
 
-use super::bridge::{COMPONENT, Pin, Pins, Seen, Verdict};
+use super::bridge::{COMPONENT, Pin, PinState, Pins, Seen, Verdict};
 use crate::state::DatabaseError;
 
 /// What stands in the place of a tool's name.
@@ -50,28 +50,34 @@ pub(super) async fn check(
     )))
 }
 
-/// Says whether all that a component needs is among what was accepted of each of `tools`. Nothing is taken on by asking.
+/// Says whether a component that is served, or `waits`, has to be checked anew by what is kept of each of `tools` now.
+/// Nothing is taken on by asking. Where one of another host waits under the same name, this one leaves that in its place.
 ///
 /// # Errors
 /// The store cannot say.
-pub(super) async fn are_accepted(
+pub(super) async fn is_due(
     pins: &Pins,
     tools: impl Iterator<Item = &str>,
     imported: &[String],
+    waits: bool,
 ) -> Result<bool, DatabaseError> {
     let needs = imports::needs(imported.iter().map(String::as_str));
     if needs.is_empty() {
-        return Ok(true);
+        return Ok(waits);
     }
+    let mut has_all = true;
     for tool in tools {
-        let of = format!("{COMPONENT}{tool}");
-        let kept = pins.list(Some(of), Some(NEEDS.to_owned())).await?;
+        let kept = pins.list(Some(format!("{COMPONENT}{tool}")), Some(NEEDS.to_owned())).await?;
         let known = kept.first().map(known).unwrap_or_default();
-        if needs.iter().any(|need| !known.contains(*need)) {
-            return Ok(false);
+        if needs.iter().all(|need| known.contains(*need)) {
+            continue;
         }
+        if !waits || kept.first().is_none_or(|pin| pin.state() == PinState::Accepted) {
+            return Ok(true);
+        }
+        has_all = false;
     }
-    Ok(true)
+    Ok(waits && has_all)
 }
 
 /// Returns what is needed beside what was accepted of one tool, where that waits.
@@ -126,6 +132,23 @@ mod tests {
     async fn checked(pins: &Pins, imports: &[&str]) -> Option<String> {
         let imports: Vec<String> = imports.iter().map(|it| (*it).to_owned()).collect();
         check(pins, ["a"].into_iter(), &imports).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn of_two_that_wait_neither_writes_over_the_other_until_somebody_decides() {
+        let pins = pins(PinMode::Require);
+        let due = async |import: &str, waits| {
+            is_due(&pins, ["a"].into_iter(), &[import.to_owned()], waits).await.unwrap()
+        };
+        assert!(checked(&pins, &[FILES]).await.is_some());
+        assert!(checked(&pins, &[WEB]).await.is_some());
+        assert!(!due(FILES, true).await && !due(WEB, true).await);
+        pins.accept(pins.list(None, None).await.unwrap()).await.unwrap();
+        assert!(due(WEB, true).await && !due(WEB, false).await);
+        // Nothing waits now but this, so that it can be accepted next.
+        assert!(due(FILES, true).await);
+        assert!(checked(&pins, &[FILES]).await.is_some());
+        assert!(!due(FILES, true).await && due(FILES, false).await);
     }
 
     #[tokio::test]

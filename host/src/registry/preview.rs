@@ -4,12 +4,13 @@
 //! with them or with their documents is known, each at its place. Deliberately absent: whether
 //! their profiles grant what they import, which the catalog says.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
 
-use super::bind::{Claims, listed};
+use super::bind::{Claims, listed, taken};
 use super::drop_in::{self, Status};
 use super::offer::Offer;
 use super::watch::{Job, Place};
@@ -27,8 +28,14 @@ pub struct Preview {
 /// A file whose component and documents are in order: its name, what it offers, and its documents.
 type Sound = (String, Offer, Vec<ToolBinding>);
 
-/// Looks at every file of the tools folder `path`; `engine` compiles its components.
-pub async fn preview(path: &Path, manifest: Arc<Manifest>, engine: Arc<Engine>) -> Preview {
+/// Looks at every file of the tools folder `path`; `engine` compiles its components. Of built-in tools it may have those
+/// that are `replaceable`.
+pub async fn preview(
+    path: &Path,
+    manifest: Arc<Manifest>,
+    engine: Arc<Engine>,
+    replaceable: &BTreeSet<String>,
+) -> Preview {
     let mut found = Preview::default();
     let (dir, listing) = match drop_in::open(path) {
         Ok((dir, listing)) => (Arc::new(dir), listing),
@@ -43,7 +50,7 @@ pub async fn preview(path: &Path, manifest: Arc<Manifest>, engine: Arc<Engine>) 
         let job = Job { place: place.clone(), name, print };
         sound.extend(found.look_into(&Arc::new(job)).await);
     }
-    found.compare(&place, sound);
+    found.compare(&place, replaceable, sound);
     for stray in &listing.strays {
         found.refuse(&path.join(stray), drop_in::stray());
     }
@@ -64,7 +71,7 @@ impl Preview {
     }
 
     /// Takes the tools of files, and refuses the names that are not theirs to have.
-    fn compare(&mut self, place: &Place, files: Vec<Sound>) {
+    fn compare(&mut self, place: &Place, replaceable: &BTreeSet<String>, files: Vec<Sound>) {
         let offers = files.iter().map(|(name, offer, _)| (name.as_str(), Some(offer)));
         let claims = Claims::default().renewed(offers);
         for (file, offer, sidecars) in files {
@@ -72,8 +79,12 @@ impl Preview {
                 let name = &tool.ckp_name;
                 let has_document = sidecars.iter().any(|bound| bound.name == *name);
                 let of_manifest = listed(&place.manifest, name).filter(|_| !has_document);
-                if let Some(reason) = claims.refusal(&file, (&offer, tool), of_manifest) {
-                    let reason = format!("tool `{}`: {reason}", tool.definition.name);
+                let refusal = || {
+                    let reason = claims.refusal(&file, (&offer, tool), of_manifest)?;
+                    Some(format!("tool `{}`: {reason}", tool.definition.name))
+                };
+                let taken = taken(&place.manifest, replaceable, &tool.definition.name);
+                if let Some(reason) = taken.or_else(refusal) {
                     self.refuse(&place.path.join(&file), &reason);
                 }
                 let bare = || ToolBinding { name: name.clone(), ..ToolBinding::default() };

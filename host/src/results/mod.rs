@@ -18,6 +18,9 @@ use crate::{clock, random};
 /// The table of this module.
 pub const MIGRATIONS: &[&str] = &[include_str!("results.sql")];
 
+/// A text that is shorter stays in the value that has it as well: which member says it is more than its few bytes.
+const SAID_BYTES_MIN: usize = 256;
+
 /// The longest a character is.
 const CHARACTER_BYTES_MAX: usize = 4;
 
@@ -107,10 +110,11 @@ pub(crate) fn whole(reply: &ToolReply) -> Option<String> {
     Some(all.join("\n"))
 }
 
-/// Returns `value` as JSON without those of its members that are among `texts`: what a program writes is both,
-/// and twice it could be more than is kept.
+/// Returns `value` as JSON without those of its members that are long and among `texts`: what a program writes is
+/// both, and twice it could be more than is kept.
 fn unsaid(value: &Value, texts: &[&str]) -> Option<String> {
-    let is_said = |part: &Value| part.as_str().is_some_and(|text| texts.contains(&text));
+    let is_long = |text: &str| text.len() >= SAID_BYTES_MIN && texts.contains(&text);
+    let is_said = |part: &Value| part.as_str().is_some_and(is_long);
     match value {
         Value::Object(members) if members.values().any(is_said) => {
             let others = members.iter().filter(|(_, part)| !is_said(part));
@@ -213,17 +217,19 @@ mod tests {
     fn a_result_is_whole_with_its_texts_and_its_structured_value_each_once() {
         let value = || json!({"a": [1]});
         let text = || value().to_string();
+        let long = || "x".repeat(SAID_BYTES_MIN);
         for (texts, structured, all) in [
             (vec![], Some(value()), text()),
             (vec![text()], Some(value()), text()),
             (vec!["x".to_owned()], Some(value()), format!("x\n{}", text())),
             (vec!["x".to_owned(), "y".to_owned()], None, "x\ny".to_owned()),
             (
-                vec!["x".to_owned()],
-                Some(json!({"exit_code": 0, "stdout": "x"})),
-                "x\n{\"exit_code\":0}".to_owned(),
+                vec![long()],
+                Some(json!({"exit_code": 0, "stdout": long()})),
+                format!("{}\n{{\"exit_code\":0}}", long()),
             ),
-            (vec!["x".to_owned()], Some(json!({"result": "x"})), "x".to_owned()),
+            (vec![long()], Some(json!({"result": long()})), long()),
+            (vec!["x".to_owned()], Some(json!({"is": "x"})), "x\n{\"is\":\"x\"}".to_owned()),
         ] {
             let content = texts.into_iter().map(Content::Text).collect();
             let reply = ToolReply { content, structured, ..ToolReply::default() };

@@ -146,11 +146,13 @@ impl Bridges {
     /// Says whether it is another way now.
     pub(super) async fn recheck(&mut self, sources: &Sources) -> bool {
         let mut changed = false;
-        for connection in self.connections.iter_mut().filter(|one| one.has_spoken()) {
+        for connection in &mut self.connections {
             // Who cannot look now looks the next time; until then nothing is another way.
             let pins = sources.pins.list(Some(connection.plan.server.clone()), None).await;
-            if pins.is_ok_and(|pins| connection.may_be_judged_otherwise(&pins)) {
-                changed |= connection.refresh(sources, true).await;
+            if let Ok(pins) = pins
+                && connection.may_be_judged_otherwise(&pins)
+            {
+                changed |= connection.judge_again(&pins, sources).await;
             }
         }
         changed
@@ -198,17 +200,26 @@ impl Connection {
         self.generation > 0
     }
 
-    /// Says whether a tool waits, or is served that is not accepted any more.
+    /// Says whether a tool would be judged otherwise by what is kept now.
     fn may_be_judged_otherwise(&self, pins: &[Pin]) -> bool {
-        let digest_of = |pin: &Pin| Some((pin.tool.clone(), pin.accepted_digest()?));
-        let accepted: BTreeMap<_, _> = pins.iter().filter_map(digest_of).collect();
-        let is_accepted = |tool: &Remote, digest: &str| {
-            accepted.get(&remembered_as(&tool.name)).is_some_and(|of_it| of_it == digest)
-        };
-        self.tools.iter().any(|tool| match &tool.offered {
-            Ok((bridged, _)) => tool.is_pinned && !is_accepted(tool, &bridged.digest),
-            Err(_) => tool.waits,
+        let kept: BTreeMap<_, _> = pins.iter().map(|pin| (pin.tool.as_str(), pin)).collect();
+        self.tools.iter().any(|tool| match &tool.pinned {
+            Some(digest) => kept
+                .get(remembered_as(&tool.name).as_str())
+                .is_none_or(|pin| pin.is_due(digest, tool.waits)),
+            None => tool.waits,
         })
+    }
+
+    /// Judges its tools by what is kept now. Says whether they are other ones.
+    async fn judge_again(&mut self, pins: &[Pin], sources: &Sources) -> bool {
+        if self.has_spoken() {
+            return self.refresh(sources, true).await;
+        }
+        // It has said nothing that could be judged: what is served is what was accepted before.
+        let schemas = sources.engine.schemas();
+        self.tools = remote::accepted(&self.plan, &self.sessions, pins, schemas);
+        true
     }
 
     async fn changed(&mut self) {

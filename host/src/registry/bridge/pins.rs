@@ -82,10 +82,15 @@ impl Pin {
         digest::of_bytes(self.offered.as_bytes())
     }
 
-    /// Returns the digest of what was accepted, whatever it says now: the server of that name may be another one to
-    /// another host of this store.
-    pub(super) fn accepted_digest(&self) -> Option<String> {
-        self.accepted.as_ref().map(|accepted| digest::of_bytes(accepted.as_bytes()))
+    /// Says whether a host that is told what has this digest, and serves it or has it wait, has to judge it anew.
+    ///
+    /// The server of that name may be another one to another host of this store, so what counts is what was accepted,
+    /// and what waits leaves in its place what the other host waits for: the two would take turns without end. It is
+    /// put there once nothing else waits.
+    pub(super) fn is_due(&self, digest: &str, waits: bool) -> bool {
+        let accepted = self.accepted.as_ref().map(|accepted| digest::of_bytes(accepted.as_bytes()));
+        let is_accepted = accepted.is_some_and(|accepted| accepted == digest);
+        is_accepted == waits || (waits && self.state() == PinState::Accepted)
     }
 
     /// Returns what it says now and did not when it was accepted, and the other way round, a line each.

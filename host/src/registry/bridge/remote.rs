@@ -25,8 +25,8 @@ pub(in crate::registry) struct Remote {
     pub(in crate::registry) name: String,
     /// What is served of it, or why nothing is.
     pub(in crate::registry) offered: Result<Ready, String>,
-    /// It is served as long as it is accepted.
-    pub(super) is_pinned: bool,
+    /// The digest of what it says, where it is served as long as that is accepted.
+    pub(super) pinned: Option<String>,
     /// Somebody has to accept it first.
     pub(in crate::registry) waits: bool,
 }
@@ -60,16 +60,18 @@ pub(super) async fn read(
     let seen = sound.iter().flatten().filter_map(|(_, seen)| seen.clone()).collect();
     let mut verdicts = sources.pins.judge(&plan.server, seen).await.into_iter();
     let judged = tools.iter().zip(sound).map(|(raw, sound)| {
-        let is_pinned = matches!(sound, Ok((_, Some(_))));
-        let verdict = match is_pinned {
-            true => verdicts.next().unwrap_or(Verdict::Unknown),
-            false => Verdict::Accepted,
+        let pinned = sound.as_ref().ok().and_then(|(_, seen)| Some(seen.as_ref()?.digest.clone()));
+        let verdict = match pinned {
+            Some(_) => verdicts.next().unwrap_or(Verdict::Unknown),
+            None => Verdict::Accepted,
         };
+        // Of what is not known yet it is asked again whatever is kept.
+        let pinned = pinned.filter(|_| verdict != Verdict::Unknown);
         let offered = sound.and_then(|(ready, _)| match verdict.reason(&plan.server) {
             Some(reason) => Err(reason),
             None => Ok(ready),
         });
-        Remote { name: raw.name.clone(), offered, is_pinned, waits: verdict.waits() }
+        Remote { name: raw.name.clone(), offered, pinned, waits: verdict.waits() }
     });
     judged.collect()
 }
@@ -92,7 +94,7 @@ pub(super) fn accepted(
         (seen.definition == offered).then_some(Remote {
             name: raw.name,
             offered: Ok(ready),
-            is_pinned: true,
+            pinned: Some(seen.digest),
             waits: false,
         })
     };
@@ -109,7 +111,7 @@ pub(super) fn beside(plan: &Plan, sessions: &Sessions, schemas: &Schemas) -> Vec
             let digest = digest::of_json(&seen);
             (Arc::new(bridged(plan, sessions, Some(*kind), definition, digest)), offered)
         });
-        Remote { name: kind.method().to_owned(), offered, is_pinned: false, waits: false }
+        Remote { name: kind.method().to_owned(), offered, pinned: None, waits: false }
     };
     plan.expose.kinds.iter().map(one).collect()
 }

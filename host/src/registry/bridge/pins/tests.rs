@@ -40,7 +40,27 @@ async fn what_was_accepted_stays_it_where_another_host_is_told_something_else() 
     judged(&pins, "another's").await;
     let kept = pins.list(None, None).await.unwrap().remove(0);
     assert_eq!(kept.state(), PinState::Changed);
-    assert_eq!(kept.accepted_digest(), Some(digest::of_bytes(b"mine")));
+    assert!(!kept.is_due(&digest::of_bytes(b"mine"), false));
+}
+
+#[tokio::test]
+async fn of_two_hosts_that_wait_neither_writes_over_the_other_until_somebody_decides() {
+    let pins = pins(PinMode::Require);
+    let is_due = async |says: &str, waits| {
+        let kept = pins.list(None, None).await.unwrap().remove(0);
+        kept.is_due(&digest::of_bytes(says.as_bytes()), waits)
+    };
+    judged(&pins, "a").await;
+    judged(&pins, "b").await;
+    assert!(!is_due("a", true).await && !is_due("b", true).await);
+    assert_eq!(accept(&pins).await, 1);
+    assert!(is_due("b", true).await && !is_due("b", false).await);
+    // Nothing waits now but this, so that it can be accepted next.
+    assert!(is_due("a", true).await);
+    judged(&pins, "a").await;
+    assert!(!is_due("a", true).await && !is_due("b", false).await);
+    assert_eq!(accept(&pins).await, 1);
+    assert!(is_due("a", true).await && is_due("b", false).await);
 }
 
 #[tokio::test]
