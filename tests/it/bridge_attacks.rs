@@ -117,6 +117,8 @@ fn another_command_line_is_another_server_and_looking_accepts_nothing() {
     assert_eq!(cli.run(&["pins", "list"]).stdout, "nothing is remembered of any server or tool\n");
     assert!(!cli.log().contains("pin.accepted"));
     assert_eq!(cli.run(&["call", path, "s__one"]).code, Some(0));
+    let other = cli.run(&["pins", "list", "other"]);
+    assert_eq!(other.stdout, "nothing is remembered of that server or tool\n");
     rewrite(&folder, &json!({"s": entry(&work, &["one", "two"])}));
     let refused = cli.run(&["call", path, "s__one"]);
     assert!(refused.stderr.contains("clawhost pins diff s"), "{}", refused.stderr);

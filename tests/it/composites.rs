@@ -372,6 +372,20 @@ fn prepared(runtime_file: &str) -> Cli {
 }
 
 #[test]
+fn compose_refuses_arguments_that_a_tool_does_not_have() {
+    let cli = prepared("version: 1\ndefinitions: ['made/*.yaml']\n");
+    let text =
+        format!("version: 1\ntools:\n{}", copy()).replace("path: input.from", "pat: input.from");
+    cli.write("copy.yaml", &text);
+    let run = cli.run(&["compose", "copy.yaml"]);
+    assert_eq!(run.code, Some(3), "{}", run.stdout);
+    for part in ["`read_file` has no argument `pat`", "did you mean `path`?", "copy.yaml:"] {
+        assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
+    }
+    assert!(!cli.here().join("made").exists());
+}
+
+#[test]
 fn compose_checks_draws_and_registers_and_then_it_is_called() {
     let cli = prepared("version: 1\ndefinitions: ['made/*.yaml']\n");
     let run = cli.run(&["compose", "copy.yaml", "--dry-run"]);

@@ -186,6 +186,19 @@ fn notes_know_what_the_tools_folder_and_the_host_itself_offer() {
 }
 
 #[test]
+fn a_keyword_of_a_schema_that_is_nearly_another_is_noted_in_every_document() {
+    let misspelt = COUNTS.replace("type: object", "type: object, require: [text]");
+    let cli = with_a_dropped_in_tool(&misspelt);
+    cli.write("tool.yaml", misspelt.replace("word-count", "read-file"));
+    for args in [vec!["claw.yaml", "--tools", "tools"], vec!["tool.yaml"]] {
+        let run = cli.run(&[vec!["validate"], args].concat());
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let note = ".yaml:4: `require` is no keyword of JSON Schema and restricts nothing; did you mean `required`?";
+        assert!(run.stdout.contains(note), "{}", run.stdout);
+    }
+}
+
+#[test]
 fn an_argument_that_claude_does_not_take_is_noted() {
     let cli = Cli::new(PROGRAM);
     let argument = "  input_schema: {type: object, properties: {\"a b\": {type: string}}}\n";

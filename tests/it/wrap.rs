@@ -1,7 +1,7 @@
 //! `clawhost wrap`: a server on standard input and output, over HTTP.
 
 use std::io::{BufRead as _, BufReader, Read};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
 use clawhost_core::limits::{WRAP_STREAMS_MAX, WRAP_UNASKED_BYTES_MAX};
@@ -137,6 +137,16 @@ fn call(served: &Served, session: &str, id: &Value, tool: &str, arguments: &Valu
 /// Greets until the program is there.
 fn begun(served: &Served) -> Answer {
     block_until("the program", || Some(greet(served)).filter(|met| met.0 == 200))
+}
+
+#[test]
+fn an_address_that_cannot_be_had_is_all_that_is_said() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let run = Cli::new(PROGRAM).run(&["wrap", "--http", &address, "--", "/bin/cat"]);
+    assert_eq!(run.code, Some(6), "{}", run.stderr);
+    let said = format!("error: HTTP cannot be served on {address}: ");
+    assert!(run.stderr.starts_with(&said), "{}", run.stderr);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cap_std::fs::{Dir, File};
@@ -45,6 +46,8 @@ pub struct AuditLog {
     pub(super) key: Option<PublicKey>,
     /// Bytes of whole lines, for who looks at the chain as it grows.
     pub(super) grown: watch::Sender<u64>,
+    /// It did not take the last record, which was said.
+    refuses: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -58,6 +61,8 @@ struct Chain {
     last_hash: Hash,
     /// A failed write could not be undone; nothing may follow it.
     broken: bool,
+    /// Its file system counts a file's names.
+    counts_names: bool,
     signer: Option<Arc<Signer>>,
 }
 
@@ -121,6 +126,7 @@ impl AuditLog {
             name: name.to_owned(),
             key,
             grown: watch::Sender::new(0),
+            refuses: AtomicBool::new(false),
         };
         facts.extend([("host", env!("CARGO_PKG_VERSION")), (CHAIN, name)]);
         facts.extend(key.map(|key| (SIGNED_WITH, key.to_string())));
@@ -149,9 +155,23 @@ impl AuditLog {
     /// # Errors
     /// The disk refuses the record. The caller must then refuse the call: no record, no execution.
     pub fn append(&self, event: Event, facts: &Facts) -> std::io::Result<()> {
-        self.append_one(event, &facts.without_secrets(&self.secrets.redactor()))?;
+        let appended = self.append_one(event, &facts.without_secrets(&self.secrets.redactor()));
+        self.tell(&appended);
+        appended?;
         self.note_gaps(self.copies.gaps());
         Ok(())
+    }
+
+    /// Says once why there is no record: whoever called is told that there is none, and nothing of the reason.
+    fn tell(&self, appended: &std::io::Result<()>) {
+        match (appended, self.refuses.load(Ordering::Relaxed)) {
+            (Ok(()), true) => self.refuses.store(false, Ordering::Relaxed),
+            (Err(error), false) => {
+                self.refuses.store(true, Ordering::Relaxed);
+                tracing::error!("the audit log takes no record, so no call begins: {error}");
+            }
+            _ => {}
+        }
     }
 
     /// Appends a record of something other than a call, with its facts by name; otherwise as
@@ -224,6 +244,11 @@ impl AuditLog {
                 "the log ends in half a line that cannot be taken back",
             ));
         }
+        if event == Event::Received && chain.is_gone()? {
+            return Err(std::io::Error::other(
+                "the log was deleted, so nobody would find the record: start the host anew",
+            ));
+        }
         chain.room.keep(&chain.log, chain.len, event, line.len() as u64)?;
         // One write a line: a reader never sees half of one.
         if let Err(error) = chain.log.write_all(line.as_bytes()) {
@@ -268,9 +293,11 @@ impl Chain {
         if to_sign {
             drop(create(dir, &format!("{name}{UNNAMED_SUFFIX}"), false)?);
         }
+        let counts_names = has_name(&log)?;
         Ok(Self {
             log,
             head,
+            counts_names,
             len: 0,
             room: Room::default(),
             records: 0,
@@ -298,6 +325,11 @@ impl Chain {
         Ok(is_signed)
     }
 
+    /// Says whether somebody deleted the file: it takes all that is written to it, until the host ends.
+    fn is_gone(&self) -> std::io::Result<bool> {
+        Ok(self.counts_names && !has_name(&self.log)?)
+    }
+
     /// Stores count and hash after the record, or with its batch where it is signed: an end that was dropped
     /// shows by either.
     fn count(&self) -> std::io::Result<()> {
@@ -307,6 +339,11 @@ impl Chain {
         }
         Ok(())
     }
+}
+
+/// Says whether a file has a name in any folder.
+fn has_name(file: &File) -> std::io::Result<bool> {
+    Ok(rustix::fs::fstat(file)?.st_nlink != 0)
 }
 
 /// Names the chain by time and process, and by a number where one process opens several.
@@ -332,7 +369,7 @@ fn name_newest(dir: &Dir, chain: &str) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
+    use std::io::{Read as _, Seek as _};
 
     use super::*;
 
@@ -350,6 +387,32 @@ mod tests {
         log.chain.lock().broken = false;
         log.note(Event::Reloaded, []).unwrap();
         assert_eq!(missing.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn no_call_begins_on_a_log_that_was_deleted_and_those_that_run_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        let log = AuditLog::open(&dir, Terms::default()).unwrap();
+        let facts = Facts::default();
+        log.append(Event::Received, &facts).unwrap();
+        dir.rename(format!("{}{LOG_SUFFIX}", log.name), &dir, "elsewhere").unwrap();
+        log.append(Event::Received, &facts).unwrap();
+        dir.remove_file("elsewhere").unwrap();
+        let mut shown = tempfile::tempfile().unwrap();
+        let writer = Arc::new(shown.try_clone().unwrap());
+        let subscriber = tracing_subscriber::fmt().with_writer(writer).with_ansi(false).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..2 {
+                let error = log.append(Event::Received, &facts).unwrap_err();
+                assert!(error.to_string().contains("was deleted"), "{error}");
+            }
+        });
+        log.append(Event::Finished, &facts).unwrap();
+        let mut told = String::new();
+        shown.rewind().unwrap();
+        shown.read_to_string(&mut told).unwrap();
+        assert_eq!(told.matches("takes no record, so no call begins: the log was").count(), 1);
     }
 
     #[test]

@@ -27,10 +27,11 @@ const MODE: u32 = 0o644;
 
 /// Check composites, draw their steps, and register them
 ///
-/// FILE is a definition file (`tools.<name>.composite`). Every tool that it calls has to be there. The plan
-/// shows which steps run beside each other, and what each takes from where. The file is then copied to the
-/// folder from which `definitions` of the runtime file reads every `.yaml` file; a host that runs takes it
-/// in when it is told to read its files anew. The exit code is 3 where anything is wrong.
+/// FILE is a definition file (`tools.<name>.composite`). Every tool that it calls has to be there, and to have
+/// the arguments that it is given, by their names. The plan shows which steps run beside each other, and what each
+/// takes from where. The file is then copied to the folder from which `definitions` of the runtime file reads
+/// every `.yaml` file; a host that runs takes it in when it is told to read its files anew. The exit code is 3
+/// where anything is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: clawhost compose report.yaml --manifest claw.yaml --dry-run")]
 pub(super) struct ComposeArgs {
@@ -108,9 +109,23 @@ pub(super) async fn run(args: ComposeArgs) -> Result<u8, Fail> {
         plain.for_each(|refused| eprintln!("refused: {}: {}", refused.source, refused.reason));
         return Ok(exit::DOCUMENT);
     }
+    let unfit = unfit(&host, &names);
+    if !unfit.is_empty() {
+        unfit.into_iter().for_each(|one| print_document(&given(one, &target, &args.file)));
+        return Ok(exit::DOCUMENT);
+    }
     let registered = !args.dry_run && put(&target, &bytes, args.replace)?;
     report(&args, &host, &names, (&target, registered));
     Ok(exit::OK)
+}
+
+/// Returns what is wrong with the arguments that composites of these names give to tools.
+fn unfit(host: &Host, names: &[String]) -> Vec<DocumentError> {
+    let (catalog, manifest) = (host.catalog(), host.manifest());
+    let schema = |tool: &str| catalog.find(tool).map(|tool| &tool.definition.input_schema);
+    let all = manifest.governance.composites();
+    let own = all.filter(|composite| names.contains(&ckp_name(&composite.name)));
+    own.flat_map(|composite| composite.unfit(schema)).collect()
 }
 
 /// Returns a problem of the file where it is to lie as one of the file that was given.

@@ -255,11 +255,20 @@ fn state(settings: &Settings, places: &Places) -> Finding {
 }
 
 fn cache() -> Finding {
-    let (standing, says) = match open_cache(&FolderEnv::from_process()) {
+    let opened = open_cache(&FolderEnv::from_process()).map_err(|error| error.to_string());
+    let (standing, says) = match opened.and_then(writable) {
         Ok(cache) => (Standing::Good, format!("{} is private", cache.display())),
-        Err(error) => (Standing::Weaker, format!("components are compiled at each start: {error}")),
+        Err(why) => (Standing::Weaker, format!("components are compiled at each start: {why}")),
     };
     Finding { about: "cache folder", standing, says }
+}
+
+/// Returns the folder, if something can be put into it.
+fn writable(folder: PathBuf) -> Result<PathBuf, String> {
+    match rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => Ok(folder),
+        Err(error) => Err(format!("{} cannot be written: {error}", folder.display())),
+    }
 }
 
 /// The first second of 2026: a clock that stands before this host was made is wrong.
@@ -326,6 +335,14 @@ mod tests {
             lacking(&Secrets::new(sources), ["GONE", "KEPT", "GONE"].into_iter()).collect();
         assert_eq!((told.len(), told[0].standing), (1, Standing::Missing));
         assert!(told[0].says.contains("GONE"), "{}", told[0].says);
+    }
+
+    #[test]
+    fn a_folder_that_takes_nothing_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(writable(folder.path().to_owned()).as_deref(), Ok(folder.path()));
+        let why = writable(folder.path().join("gone")).unwrap_err();
+        assert!(why.contains("gone cannot be written: "), "{why}");
     }
 
     #[test]

@@ -235,6 +235,19 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_only_the_client_finds_is_told() {
+        let config = json!({"mcpServers": {
+            "a": {"command": "no-such-program"}, "b": {"command": "sh"}, "c": {"command": "/opt/srv"},
+        }});
+        let (made, _) = made(&config);
+        let told = |name: &str| {
+            let start = format!("`{name}`: there is no program");
+            made.todo.iter().any(|one| one.starts_with(&start))
+        };
+        assert_eq!(["a", "b", "c"].map(told), [true, false, false], "{made:?}");
+    }
+
+    #[test]
     fn what_is_written_loads_whatever_it_is_called_and_with_whatever_credentials() {
         let config = json!({"mcpServers": {
             "none": {"command": "/opt/srv", "args": ["--token=hunter2", "--db", "/tmp/x.db"]},

@@ -14,6 +14,17 @@ use super::show;
 /// A name becomes a file's, a tool's and a function's: shorter than each of them may be.
 const NAME_BYTES_MAX: usize = 48;
 
+/// Words that WIT, JavaScript, Python or Rust keep for themselves: no function can have one as its name.
+const RESERVED: &str = "abstract and arguments as assert async await become bool borrow box break case catch \
+    char class const constructor continue crate debugger def default del delete do dyn elif \
+    else enum eval except export extends extern f32 f64 false final finally flags float32 \
+    float64 fn for from func function future gen global if impl implements import in include \
+    instanceof interface is lambda let list loop macro map match mod move mut new nonlocal \
+    not null option or override own package pass priv private protected pub public raise \
+    record ref resource result return s16 s32 s64 s8 self static stream string struct super \
+    switch this throw trait true try tuple type typeof u16 u32 u64 u8 unsafe unsized use var \
+    variant virtual void where while with world yield";
+
 macro_rules! template {
     ($($path:literal),+) => {
         &[$((concat!("/", $path), include_str!(concat!("../../../guest-tools/examples/", $path)))),+]
@@ -79,7 +90,7 @@ impl Language {
 }
 
 pub(super) fn run(args: &NewArgs) -> Result<u8, Fail> {
-    check(&args.name)?;
+    check(&args.name, args.lang)?;
     let folder = Path::new(&args.name);
     if args.dry_run {
         files(folder, &args.name, args.lang)
@@ -96,17 +107,25 @@ pub(super) fn run(args: &NewArgs) -> Result<u8, Fail> {
     Ok(exit::OK)
 }
 
-/// A name is in every one of the languages what WIT takes: words of lower-case letters and digits.
-fn check(name: &str) -> Result<(), Fail> {
+/// A name is in every one of the languages what WIT takes: words of lower-case letters and digits. In C it is
+/// a file's alone.
+fn check(name: &str, language: Language) -> Result<(), Fail> {
     let is_word = |word: &str| {
         word.starts_with(|c: char| c.is_ascii_lowercase())
             && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
     };
-    if name.len() <= NAME_BYTES_MAX && name.split('-').all(is_word) {
+    let is_reserved = RESERVED.split(' ').any(|word| word == name);
+    let hint = if name.len() > NAME_BYTES_MAX || !name.split('-').all(is_word) {
+        format!(
+            "words of `a-z` and `0-9` that begin with a letter, with `-` between them, {NAME_BYTES_MAX} characters at most"
+        )
+    } else if is_reserved && !matches!(language, Language::C) {
+        "it is a word of a language, which no function can be called: add another, with `-` between them"
+            .to_owned()
+    } else {
         return Ok(());
-    }
-    let hint = "words of `a-z` and `0-9` that begin with a letter, with `-` between them";
-    Err(Fail::usage(format!("{name:?} cannot be the name of a tool"), hint))
+    };
+    Err(Fail::usage(format!("{name:?} cannot be the name of a tool"), &hint))
 }
 
 fn write(folder: &Path, name: &str, language: Language) -> std::io::Result<()> {
@@ -155,11 +174,22 @@ mod tests {
     #[test]
     fn names_are_words() {
         for name in ["a", "word-count", "x2-y3"] {
-            assert!(check(name).is_ok(), "{name}");
+            assert!(check(name, Language::Rust).is_ok(), "{name}");
         }
         for name in ["", "-a", "a-", "a--b", "2a", "A", "../a", "a b", &"a".repeat(49)] {
-            assert!(check(name).is_err(), "{name}");
+            assert!(check(name, Language::C).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_word_that_a_language_keeps_is_no_name_but_in_c() {
+        for name in ["list", "self", "delete", "lambda"] {
+            for language in [Language::Js, Language::Python, Language::Rust] {
+                assert!(check(name, language).is_err(), "{name} in {language:?}");
+            }
+            assert!(check(name, Language::C).is_ok(), "{name}");
+        }
+        assert!(check("list-all", Language::Python).is_ok());
     }
 
     #[test]

@@ -76,6 +76,9 @@ enum PinsVerb {
 /// Where a difference is that somebody has read of.
 const SEEN_HINT: &str = "`clawhost run` or `clawhost call` has to meet the server first: what only looks, as `tools` and `doctor`, keeps nothing";
 
+/// What is said where a server or tool is named that nobody has met.
+const NOTHING_OF_IT: &str = "nothing is remembered of that server or tool";
+
 /// Which pins are meant.
 #[derive(Debug, Args)]
 struct Which {
@@ -104,11 +107,15 @@ pub(super) async fn run(args: PinsArgs) -> Result<u8, Fail> {
         None => Vec::new(),
     };
     if let PinsVerb::List(_) = args.verb {
-        print(&all, args.common.json, line, "nothing is remembered of any server or tool");
+        let nothing = match server {
+            Some(_) => NOTHING_OF_IT,
+            None => "nothing is remembered of any server or tool",
+        };
+        print(&all, args.common.json, line, nothing);
         return Ok(exit::OK);
     }
     if all.is_empty() && server.is_some() {
-        return Err(Fail::usage("nothing is remembered of that server or tool", SEEN_HINT));
+        return Err(Fail::usage(NOTHING_OF_IT, SEEN_HINT));
     }
     if let PinsVerb::Forget { dry_run, .. } = args.verb {
         return forget(&args.common, all, dry_run).await;

@@ -21,7 +21,8 @@ use crate::registry::LOCK_FILE;
 /// REFERENCE is oci://host[:port]/repository[:tag or @sha256:…], https://…/name.wasm, or
 /// claw://registry/namespace/name@version. What it was is kept in clawhost.lock beside the manifest:
 /// the same reference is that and nothing else from then on. Without REFERENCE, everything in the
-/// lock file is fetched as it was locked.
+/// lock file is fetched as it was locked. The folder is that of --tools, else `tools.directory` of the
+/// runtime file; it has to be there.
 ///
 /// What is pulled grants itself nothing: it runs under the profile `none` until a document beside
 /// it says more, or the manifest does of a tool with the name of its file. It is served under no

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
-use clawhost_core::grants::is_secret_name;
-use clawhost_core::limits::{REDACT_VALUE_BYTES, SECRET_BYTES_MAX};
+use clawhost_core::grants::{LOGIN_PREFIX, is_secret_name};
+use clawhost_core::limits::{REDACT_VALUE_BYTES, SECRET_BYTES_MAX, SECRET_NAME_BYTES_MAX};
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
@@ -31,9 +31,6 @@ const ALL_BACK: u8 = 21;
 const WORD_BACK: u8 = 23;
 /// The keys with which a person stops a program: control and C, Z or `\`.
 const STOPS: [u8; 3] = [3, 26, 28];
-/// What a name looks like.
-const NAME_HINT: &str =
-    "use letters, digits, `_`, `-` and `.`, the first a letter, a digit or `_`: API_TOKEN";
 
 /// Keep the secrets that tools and providers need
 ///
@@ -147,7 +144,15 @@ fn check(name: &str) -> Result<(), Fail> {
     if is_secret_name(name) {
         return Ok(());
     }
-    Err(Fail::usage(format!("{name:?} is no name of a secret"), NAME_HINT))
+    let hint = match name.starts_with(LOGIN_PREFIX) {
+        true => {
+            format!("`{LOGIN_PREFIX}` begins the names of logins: `clawhost secrets login SERVER`")
+        }
+        false => format!(
+            "use at most {SECRET_NAME_BYTES_MAX} letters, digits, `_`, `-` and `.`, the first a letter, a digit or `_`: API_TOKEN"
+        ),
+    };
+    Err(Fail::usage(format!("{name:?} is no name of a secret"), &hint))
 }
 
 fn list(folder: &Path, as_json: bool) -> Result<u8, Fail> {
@@ -230,9 +235,10 @@ fn room() -> Zeroizing<Vec<u8>> {
 /// as it was first.
 async fn asked(name: &str) -> Result<Zeroizing<Vec<u8>>, Fail> {
     let stop = stop_signal();
-    eprint!("value of {name} (not shown): ");
+    // First of all: who sees the question may type.
     let unseen = Unseen::start()
         .map_err(|reason| Fail::usage(reason, "give the value on standard input"))?;
+    eprint!("value of {name} (not shown): ");
     let typing = tokio::task::spawn_blocking(|| {
         let mut value = room();
         typed(io::stdin().lock().bytes(), &mut value).map(|()| value)
@@ -310,6 +316,17 @@ impl Drop for Unseen {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_cannot_be_is_told_why() {
+        let hint = |name: &str| match check(name) {
+            Err(Fail::Other { hint: Some(hint), .. }) => hint,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert!(check("API_TOKEN").is_ok());
+        assert!(hint("oauth.tickets").contains("secrets login"));
+        assert!(hint(&"a".repeat(SECRET_NAME_BYTES_MAX + 1)).contains("at most 128 letters"));
+    }
 
     fn read(keys: &[u8]) -> Vec<u8> {
         let mut value = Vec::new();

@@ -107,9 +107,16 @@ pub(super) fn touches(grants: &Grants) -> String {
 
 /// Shortens a path below the current directory.
 pub(super) fn near(path: &Path) -> String {
-    let here = std::env::current_dir().unwrap_or_default();
-    match path.strip_prefix(&here) {
-        Ok(below) if !here.as_os_str().is_empty() => format!("./{}", below.display()),
+    near_to(&std::env::current_dir().unwrap_or_default(), path)
+}
+
+/// Below the root is everything, and what begins with `..` is beside this folder.
+fn near_to(here: &Path, path: &Path) -> String {
+    match path.strip_prefix(here) {
+        Ok(below) if here.parent().is_some() => {
+            let dot = if below.starts_with("..") { "" } else { "./" };
+            format!("{dot}{}", below.display())
+        }
         _ => path.display().to_string(),
     }
 }
@@ -117,6 +124,19 @@ pub(super) fn near(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_shortened_where_that_is_shorter() {
+        for (here, path, said) in [
+            ("/a/b", "/a/b/c", "./c"),
+            ("/a/b", "/a/b/../c", "../c"),
+            ("/a/b", "/x", "/x"),
+            ("/", "/a/b", "/a/b"),
+            ("", "/a/b", "/a/b"),
+        ] {
+            assert_eq!(near_to(Path::new(here), Path::new(path)), said, "{here} {path}");
+        }
+    }
 
     #[test]
     fn no_line_of_a_table_ends_in_blanks() {

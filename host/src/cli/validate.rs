@@ -194,7 +194,9 @@ fn notes(manifest: &Manifest, dropped: &[ToolBinding]) -> Vec<String> {
         let note = claude_note(&tool.name, tool.input_schema.as_ref()?)?;
         Some(format!("{}: {note}", tool.at))
     };
-    notes.extend(manifest.tools.iter().chain(dropped).filter_map(of_claude));
+    let tools = || manifest.tools.iter().chain(dropped);
+    notes.extend(tools().flat_map(|tool| tool.notes.iter().cloned()));
+    notes.extend(tools().filter_map(of_claude));
     notes
 }
 

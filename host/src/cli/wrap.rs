@@ -13,6 +13,7 @@ use clawhost_core::limits::{
     WRAP_BODY_BYTES, WRAP_REQUEST_MS, WRAP_RESTART_CEILING_MS, WRAP_RESTART_MS,
 };
 use clawhost_core::manifest::{McpReach, McpServer, Settings};
+use tokio::sync::watch;
 
 use super::args::{Places, http_address, whole_number};
 use super::discover::Named;
@@ -23,7 +24,7 @@ use crate::regular;
 use crate::sandbox::Backends;
 use crate::secrets::{Secret, Secrets};
 use crate::serve::{HttpOptions, Shutdown, WrapOptions, serve_wrapped};
-use crate::upstream::mcp::{Parts, Restart, Server, State};
+use crate::upstream::mcp::{Offers, Parts, Restart, Server, State};
 
 /// What stands before the names of this verb's variables.
 const VARIABLE: &str = "CLAW_MCP_STDIO_";
@@ -117,7 +118,7 @@ pub(super) async fn run(args: WrapArgs) -> Result<u8, Fail> {
 }
 
 async fn serve(server: Server, options: WrapOptions, profile: String) -> Result<u8, Fail> {
-    let told = tokio::spawn(tell(server.clone()));
+    let offers = server.offers();
     let (address, path) = (options.http.address, options.path.clone());
     let door = if options.token.is_some() { "a token opens it" } else { "no token is asked for" };
     let grace = Duration::from_millis(SHUTDOWN_GRACE_MS);
@@ -131,6 +132,8 @@ async fn serve(server: Server, options: WrapOptions, profile: String) -> Result<
             "of your files it finds what `{profile}` mounts: `--sandbox workspace` mounts ./workspace, read and written"
         ));
     }
+    // Not before: an address that cannot be had ends the program, which is nothing to tell of.
+    let told = tokio::spawn(tell(offers));
     let ended = bound.task.await;
     told.abort();
     ended.map_err(|error| Fail::new(exit::INTERNAL, error))?;
@@ -138,8 +141,7 @@ async fn serve(server: Server, options: WrapOptions, profile: String) -> Result<
 }
 
 /// Says whenever the program has ended, and why.
-async fn tell(server: Server) {
-    let mut offers = server.offers();
+async fn tell(mut offers: watch::Receiver<Offers>) {
     while offers.changed().await.is_ok() {
         if let State::Failed { reason, attempt, wait, .. } = &offers.borrow_and_update().state {
             let wait_ms = wait.as_millis();

@@ -75,6 +75,7 @@ mod elsewhere;
 pub(crate) mod tests;
 
 pub use granted::grants_network;
+pub(crate) use programs::PATH;
 pub use programs::find;
 pub(crate) use spec::NOWHERE;
 pub use spec::{Command, JailError, JailLimits, JailMount, JailSpec, Outcome, Support};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Where a jailed program looks for others, and this file for what a command names.
-pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Finds a program: a name in the system's folders, an absolute path as it is. Links in the
 /// folder's name are resolved and the program's own is kept: it may be one of many for the same

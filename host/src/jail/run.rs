@@ -5,6 +5,8 @@ use std::os::fd::OwnedFd;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use clawhost_core::visible;
+use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
@@ -57,6 +59,23 @@ pub(super) fn failed(error: &dyn std::error::Error) -> JailError {
     JailError::Failed(format!("could not run in the jail: {error}"))
 }
 
+/// Says why a program did not start. One that anybody finds outside of the jail may not be there within, nor
+/// what interprets it.
+fn not_started(error: &io::Error, spec: &JailSpec, argv: &[String]) -> JailError {
+    // That something is not permitted is said of the steps into the jail.
+    if !matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::ACCESS)) {
+        return failed(error);
+    }
+    let program = visible::line(argv.first().map_or("", String::as_str));
+    let or = match spec.executes_read_only {
+        true => ", or in those that the profile mounts read-only",
+        false => "",
+    };
+    JailError::Failed(format!(
+        "could not run in the jail: {error}: `{program}`, and what its `#!` line names, have to lie in folders of the system{or}"
+    ))
+}
+
 fn outcome(status: ExitStatus, stdout: Drained, stderr: Drained, duration: Duration) -> Outcome {
     Outcome {
         exit_code: status.code(),
@@ -84,7 +103,7 @@ impl Running {
         let plan = Plan::build(spec, argv, group.as_ref(), &OwnedFd::from(held))?;
         let mut command = program(spec, argv)?;
         before_exec(&mut command, plan);
-        let keeper = command.spawn().map_err(|error| failed(&error))?;
+        let keeper = command.spawn().map_err(|error| not_started(&error, spec, argv))?;
         Ok(Self { keeper, leash: Some(leash.into()), _group: group })
     }
 

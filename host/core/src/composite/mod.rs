@@ -16,6 +16,8 @@ pub use self::mapping::{Mapping, Source, Unmade, is_key};
 use crate::catalog::ckp_name;
 use crate::digest;
 use crate::limits::{COMPOSITE_STEPS_MAX, NESTED_CALLS_MAX, NESTING_DEPTH_MAX};
+use crate::manifest::problem::choices;
+use crate::manifest::shape::shown;
 use crate::manifest::{DocumentError, Place};
 use crate::reply::ToolReply;
 use crate::uri::ClawUri;
@@ -125,6 +127,13 @@ impl Composite {
         Some(step.at.missing(reason, "name a tool that is served: `clawhost tools` lists them"))
     }
 
+    /// Returns the steps whose arguments their tools never take, as problems of its file: `schema` is that of the
+    /// arguments of a tool. Only names are looked at, as values come with the calls.
+    pub fn unfit<'s>(&self, schema: impl Fn(&str) -> Option<&'s Value>) -> Vec<DocumentError> {
+        let wrong = |step: &Step| step.unfit(schema(&step.tool)?);
+        self.steps.iter().filter_map(wrong).collect()
+    }
+
     /// Says whether it ends: every tool is there, nothing is called within itself, and the whole stays
     /// within `bounds`. `find` knows the tools; `name` is the composite's own CKP name.
     ///
@@ -185,6 +194,29 @@ impl Composite {
             true => json!({ "result": result, "steps": steps }),
             false => json!({ "result": result, "steps": steps, "left_out": left_out }),
         }
+    }
+}
+
+impl Step {
+    /// Returns the first argument that the tool does not have, or lacks.
+    fn unfit(&self, schema: &Value) -> Option<DocumentError> {
+        let Mapping::Object(given) = &self.arguments else { return None };
+        let is_given = |name: &str| given.iter().any(|(given, _)| given == name);
+        let known = schema.get("properties").and_then(Value::as_object);
+        let known: Vec<&str> =
+            known.into_iter().flat_map(|known| known.keys()).map(String::as_str).collect();
+        let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
+            && schema.get("patternProperties").is_none();
+        let mut names = given.iter().map(|(name, _)| name.as_str());
+        if let Some(stray) = names.find(|name| is_closed && !known.contains(name)) {
+            let reason = format!("`{}` has no argument `{}`", self.tool, shown(stray));
+            return Some(self.at.missing(reason, choices(stray, known.iter().copied())));
+        }
+        let required = schema.get("required").and_then(Value::as_array);
+        let mut required = required.into_iter().flatten().filter_map(Value::as_str);
+        let lacking = shown(required.find(|name| !is_given(name))?);
+        let reason = format!("`{}` is given no argument `{lacking}`", self.tool);
+        Some(self.at.missing(reason, format!("add `{lacking}` to `arg_mapping`")))
     }
 }
 

@@ -212,3 +212,31 @@ fn a_tool_s_name_is_read_as_catalogs_read_it() {
         assert_eq!(local_name(text), name);
     }
 }
+
+#[test]
+fn arguments_that_a_tool_never_takes_are_problems_of_their_step() {
+    let closed = json!({
+        "properties": {"text": {}, "limit": {}}, "required": ["text"], "additionalProperties": false,
+    });
+    let open = json!({"properties": {"text": {}}, "required": ["text"]});
+    let named = json!({
+        "properties": {}, "patternProperties": {"^x-": {}}, "additionalProperties": false,
+    });
+    let given = |names: &[&str]| {
+        let entries = names.iter().map(|name| ((*name).to_owned(), source("input")));
+        Mapping::Object(entries.collect())
+    };
+    let wrong = |schema: &Value, names: &[&str]| {
+        let problems = composite(vec![step("t", given(names), "k")]).unfit(|_| Some(schema));
+        problems.first().map(|one| format!("{one} ({})", one.help.clone().unwrap_or_default()))
+    };
+    assert_eq!(wrong(&closed, &["text", "limit"]), None);
+    let near = "`t` has no argument `tex` (did you mean `text`? possible here: limit, text)";
+    assert_eq!(wrong(&closed, &["tex"]).as_deref(), Some(near));
+    let lacks = "`t` is given no argument `text` (add `text` to `arg_mapping`)";
+    assert_eq!(wrong(&closed, &["limit"]).as_deref(), Some(lacks));
+    assert_eq!(wrong(&open, &["other"]).as_deref(), Some(lacks));
+    assert_eq!(wrong(&open, &["other", "text"]), None);
+    assert_eq!(wrong(&named, &["x-a"]), None);
+    assert!(composite(vec![step("t", given(&["a"]), "k")]).unfit(|_| None).is_empty());
+}

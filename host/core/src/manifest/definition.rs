@@ -221,6 +221,12 @@ impl Governance {
     }
 
     fn take(&mut self, root: &Node, problems: &mut Problems) {
+        if let Some(claw) = root.entry("claw") {
+            let reason = "this is a CKP document and no definition file";
+            let help = "name it among the documents; a definition file begins with `version: 1`";
+            problems.invalid(&claw.at, reason, help);
+            return;
+        }
         if !shape::check(problems, root, &FILE, "") {
             return;
         }

@@ -17,7 +17,7 @@ use super::remote::{Remote, is_meant};
 use super::sandbox::tidy;
 use super::tool::{self, ToolBinding};
 use super::versions::Versions;
-use super::{Manifest, memory};
+use super::{Manifest, keywords, memory};
 use crate::limits::DOCUMENTS_MAX;
 use crate::uri::Kind;
 
@@ -97,7 +97,8 @@ pub(crate) fn sidecar(
         let policies = manifest.policies.policies().iter();
         known.add_all(Kind::Policy, policies.map(|policy| &policy.name));
         refs::check(&of, &known, &mut problems);
-        of.sound.then(|| tool::read(&of, manifest.default_profile_name()))
+        let default = manifest.default_profile_name();
+        of.sound.then(|| ToolBinding { notes: keywords::misspelt(&of), ..tool::read(&of, default) })
     });
     problems.finish(binding)
 }

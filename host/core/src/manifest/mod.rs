@@ -13,6 +13,7 @@ mod documents;
 mod entry;
 pub(crate) mod glob;
 mod identity;
+mod keywords;
 mod kinds;
 mod load;
 mod mcp;

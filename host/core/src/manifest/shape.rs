@@ -327,6 +327,10 @@ impl Walk<'_> {
                 (_, Some(home)) => {
                     self.mismatch(at, reason, format!("put it under `{}:`", home.name));
                 }
+                // The name of an entry of a list is no part of its spec, and stands among its keys.
+                _ if path.ends_with("].inline") && nearest(key, ["name"]).is_some() => {
+                    self.mismatch(at, reason, "did you mean `name`?");
+                }
                 _ if let Some(field) = beside => {
                     let help = no_such_key(path, &choices) + "; " + &secret_value(field.name);
                     self.mismatch(&at.hidden(), reason, help);

@@ -405,6 +405,14 @@ proptest::proptest! {
 }
 
 #[test]
+fn a_misspelt_name_of_an_inline_entry_is_known() {
+    let entry = "{ nam: a, description: d, input_schema: { type: object } }";
+    let said = problems(load_text(&claw(&format!("  tools: [{{ inline: {entry} }}]\n"))));
+    assert!(said[0].contains("unknown key `nam`"), "{said:?}");
+    assert!(said[0].ends_with("(did you mean `name`?)"), "{said:?}");
+}
+
+#[test]
 fn a_sidecar_is_read_with_the_manifests_names() {
     let manifest = load_text(&claw("")).unwrap();
     let file = Path::new("tools/a.yaml");

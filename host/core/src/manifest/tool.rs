@@ -53,6 +53,8 @@ pub struct ToolBinding {
     pub registry: Option<RegistryUri>,
     /// `file:line`, for messages.
     pub at: String,
+    /// What in its document does less than its author may think, for people.
+    pub notes: Vec<String>,
 }
 
 /// What a Skill says of the tool that wraps it (`composite: true`, `skill_ref`). In which order its tools
@@ -138,6 +140,7 @@ pub(crate) fn read(of: &Document, default_profile: &str) -> ToolBinding {
         mcp: McpSource::read(&of.spec),
         registry: of.package.clone(),
         at: of.at.to_string(),
+        notes: Vec::new(),
     }
 }
 

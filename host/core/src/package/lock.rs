@@ -56,7 +56,9 @@ impl Lock {
     /// written.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-        let file: File = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+        // Its picture of the place is of several lines, and this is to be one.
+        let file: File =
+            serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string())?;
         if file.version != VERSION {
             let version = file.version;
             return Err(format!("it has version {version}, and this program knows {VERSION}"));
@@ -159,6 +161,18 @@ mod tests {
         assert!(text.find("b:2").unwrap() < text.find("b:latest").unwrap(), "{text}");
         assert!(!text.contains("document"), "{text}");
         assert_eq!(Lock::read(text.as_bytes()).unwrap(), lock);
+    }
+
+    #[test]
+    fn what_is_misspelt_is_told_in_one_line_with_its_place() {
+        for (text, says) in [
+            ("# a\nversion: 1\ncomponnts: {}\n", "unknown field `componnts`"),
+            ("# a\nversion: 1\n<<<<<<< ours\ncomponents: {}\n", ""),
+        ] {
+            let error = Lock::read(text.as_bytes()).unwrap_err();
+            assert!(error.contains(says) && error.contains("line "), "{error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
     }
 
     #[test]

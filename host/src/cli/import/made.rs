@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use clawhost_core::manifest::{McpEndpoint, builtin_profiles};
 use serde_json::{Map, Value, json};
 
+use crate::jail;
+
 /// What is made of a configuration.
 #[derive(Debug, Default)]
 pub(super) struct Made {
@@ -97,7 +99,7 @@ impl Made {
         let (started, words) = self.command_line(name, command, &args, &mut secrets);
         let paths = words.iter().map(String::as_str).chain(env.values().filter_map(Value::as_str));
         self.sandbox(name, command, &paths.collect::<Vec<_>>());
-        self.note_fetcher(name, command);
+        self.note_program(name, command);
         // Behind a shell, documents still mean the program.
         let is_hidden = started != command && Path::new(command).is_absolute();
         let endpoint = if is_hidden { json!(format!("stdio://{command}")) } else { json!([]) };
@@ -132,10 +134,15 @@ impl Made {
         (2..).map(|number| format!("{name}-{number}")).find(|name| !taken(name)).unwrap_or_default()
     }
 
-    fn note_fetcher(&mut self, name: &str, command: &str) {
+    /// Says why a program cannot be started as its client does: one that fetches what it runs, or that a client
+    /// finds where this host does not look.
+    fn note_program(&mut self, name: &str, command: &str) {
         let program = Path::new(command).file_name().and_then(|name| name.to_str());
         if let Some(program) = program.filter(|program| FETCHERS.contains(program)) {
             self.todo.push(format!("`{name}`: `{program}` fetches what it runs, and its sandbox has no network and runs nothing that it wrote: install the server into a folder, name its program as `command`, and mount the folder `ro` in {name}-sandbox.yaml"));
+        } else if !command.contains('/') && jail::find(command).is_none() {
+            let folders = jail::PATH.replace(':', ", ");
+            self.todo.push(format!("`{name}`: there is no program `{command}` in {folders}: install it there, or write its absolute path as `command` and mount its folder `ro` in {name}-sandbox.yaml"));
         }
     }
 }

@@ -197,6 +197,21 @@ async fn x18_an_impossible_command_line_fails() {
     }
 }
 
+#[tokio::test]
+async fn a_program_that_is_not_in_the_jail_as_a_whole_says_what_has_to_be() {
+    let Some(dir) = workspace() else { return };
+    let script = dir.path().join("script");
+    fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let argv = [script.display().to_string()].into();
+    let command = Command { argv, stdin: Vec::new(), timeout: PATIENCE };
+    let error = run(&spec_in(dir.path()), command).await.unwrap_err().to_string();
+    assert_says(
+        &error,
+        "script`, and what its `#!` line names, have to lie in folders of the system",
+    );
+}
+
 #[test]
 fn a_jail_that_could_not_be_kept_is_refused() {
     let dir = TempDir::new().unwrap();

@@ -10,6 +10,7 @@ use clawhost_core::manifest::{
     Manifest, McpEndpoint, McpReach, McpServer, McpSource, McpValue, ToolBinding,
 };
 
+use crate::jail;
 use crate::upstream::mcp::Endpoint;
 
 /// Finds a program by its name or absolute path.
@@ -123,12 +124,12 @@ impl Plan {
 
 /// Returns the entries and documents whose servers cannot be had, as things are on this machine.
 pub fn misplaced(manifest: &Manifest) -> Vec<Refused> {
-    plans(manifest, &crate::jail::find).1
+    plans(manifest, &jail::find).1
 }
 
 /// Returns the plan of one server, as its entry has it.
 pub(super) fn alone(entry: &McpServer) -> Result<Plan, String> {
-    Ok(locate(entry, &crate::jail::find)?.plan(&entry.sandbox, None))
+    Ok(locate(entry, &jail::find)?.plan(&entry.sandbox, None))
 }
 
 /// Returns the servers that `manifest` needs, and what names one that cannot be had.
@@ -209,8 +210,14 @@ fn program(command: &str, find: &Find) -> Result<(String, McpEndpoint), String> 
     let found = path.and_then(|path| find(path.to_str()?));
     let known =
         found.and_then(|path| Some((path.to_str()?.to_owned(), McpEndpoint::of_program(&path)?)));
-    known.ok_or_else(|| {
-        format!("there is no program `{command}`: install it, or write its absolute path")
+    known.ok_or_else(|| match command.contains('/') {
+        true => format!("there is no program `{command}`: install it, or write its absolute path"),
+        false => {
+            let folders = jail::PATH.replace(':', ", ");
+            format!(
+                "there is no program `{command}` in {folders}: install it there, or write its absolute path"
+            )
+        }
     })
 }
 
@@ -302,7 +309,7 @@ mod tests {
         let settings = Settings::read(Some((Path::new("/c.yaml"), text.as_bytes())), []).unwrap();
         settings.apply(&mut manifest).unwrap();
         let find = |name: &str| match name {
-            "gone" => None,
+            "gone" | "/gone" => None,
             path if path.starts_with('/') => Some(PathBuf::from(path)),
             name => Some(Path::new("/usr/bin").join(name)),
         };
@@ -372,7 +379,11 @@ mod tests {
     fn what_is_not_plain_to_see_is_refused() {
         for (servers, says) in [
             ("{a: {command: srv}, b: {command: srv}}", "is both `a` and `b`"),
-            ("{a: {command: gone}}", "there is no program `gone`"),
+            (
+                "{a: {command: gone}}",
+                "there is no program `gone` in /usr/local/bin, /usr/bin, /bin: install it there",
+            ),
+            ("{a: {command: /gone}}", "there is no program `/gone`: install it"),
             ("{}", "there is no program `/usr/bin/srv`"),
         ] {
             let (_, refused) = planned(servers, SH);

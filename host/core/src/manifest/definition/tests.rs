@@ -90,6 +90,15 @@ fn a_policy_is_for_what_is_declared_idempotent_or_for_failures_that_are_stated()
 }
 
 #[test]
+fn a_document_in_the_place_of_a_definition_file_is_told_as_that_and_nothing_else() {
+    let text = "claw: '0.3.0'\nkind: Policy\nmetadata: {name: p}\nspec: {rules: []}\n";
+    let problems = Governance::default().read(Path::new("d.yaml"), text.as_bytes()).unwrap_err();
+    let said: Vec<String> = problems.iter().map(DocumentError::one_line).collect();
+    let expected = "d.yaml:1:1: this is a CKP document and no definition file (name it among the documents; a definition file begins with `version: 1`)";
+    assert_eq!(said, [expected]);
+}
+
+#[test]
 fn what_is_wrong_is_refused_where_it_stands() {
     for (tools, expected) in [
         (

@@ -11,7 +11,9 @@ use crate::manifest::profile::Profile;
 use crate::manifest::provider::{self, ProviderPlan};
 use crate::manifest::remote::Fetched;
 use crate::manifest::tool::{self, ToolBinding};
-use crate::manifest::{Manifest, PROFILE_NONE, memory, notes, policy, sandbox, swarm, telemetry};
+use crate::manifest::{
+    Manifest, PROFILE_NONE, keywords, memory, notes, policy, sandbox, swarm, telemetry,
+};
 use crate::policy::PolicySet;
 use crate::uri::Kind;
 
@@ -144,6 +146,8 @@ impl Loader<'_> {
         let default = self.default_profile.as_deref().unwrap_or(PROFILE_NONE);
         let bind = |of| ToolBinding {
             skill: tool::skill(of, self.of_kind(Kind::Skill)),
+            // Nobody reads what is said of a document that a client sent.
+            notes: if self.known.wire { Vec::new() } else { keywords::misspelt(of) },
             ..tool::read(of, default)
         };
         self.of_kind(Kind::Tool).map(bind).collect()

@@ -1,0 +1,165 @@
+//! Notes about keywords in the JSON Schemas of tools that are probably meant as others.
+//!
+//! A schema may hold keywords that nobody knows, so one is no error; but a restriction that is misspelt
+//! restricts nothing, and is easily overlooked.
+
+use super::node::{Entry, Node, Value};
+use super::primitive::Document;
+use super::problem::nearest;
+use super::shape::shown;
+use crate::schema::positions::{NAMES, VALUES};
+use crate::uri::Kind;
+
+/// Where a Tool has schemas.
+const SCHEMAS: [&str; 2] = ["input_schema", "output_schema"];
+/// What holds names and values, of which none is a keyword.
+const LISTS: [&str; 2] = ["$vocabulary", "dependentRequired"];
+/// The keywords of draft 2020-12 and of those before it, and `example`, which many write who mean no other.
+const KEYWORDS: [&str; 64] = [
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$recursiveAnchor",
+    "$recursiveRef",
+    "$ref",
+    "$schema",
+    "$vocabulary",
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "default",
+    "definitions",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "deprecated",
+    "description",
+    "else",
+    "enum",
+    "example",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "id",
+    "if",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "readOnly",
+    "required",
+    "then",
+    "title",
+    "type",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+    "writeOnly",
+];
+
+/// Says which keywords in the schemas of a Tool are nearly others. What a registry's document says cannot be
+/// mended here.
+pub(crate) fn misspelt(of: &Document) -> Vec<String> {
+    let mut notes = Vec::new();
+    if of.is(Kind::Tool) && of.package.is_none() {
+        let schemas = SCHEMAS.iter().filter_map(|key| of.spec.entry(key));
+        schemas.for_each(|entry| schema(&entry.node, &mut notes));
+    }
+    notes
+}
+
+fn schema(node: &Node, notes: &mut Vec<String>) {
+    match &node.value {
+        Value::List(items) => items.iter().for_each(|item| schema(item, notes)),
+        Value::Map(entries) => entries.iter().for_each(|entry| keyword(entry, notes)),
+        _ => {}
+    }
+}
+
+fn keyword(entry: &Entry, notes: &mut Vec<String>) {
+    let Entry { key, at, node } = entry;
+    let key = key.as_str();
+    if !KEYWORDS.contains(&key) {
+        // What a foreign keyword holds is whatever its inventor says.
+        notes.extend(nearest(key, KEYWORDS).map(|near| {
+            let key = shown(key);
+            format!("{at}: `{key}` is no keyword of JSON Schema and restricts nothing; did you mean `{near}`?")
+        }));
+        return;
+    }
+    match &node.value {
+        _ if VALUES.contains(&key) || LISTS.contains(&key) => {}
+        Value::Map(named) if NAMES.contains(&key) => {
+            named.iter().for_each(|entry| schema(&entry.node, notes));
+        }
+        _ => schema(node, notes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::primitive::read_document;
+    use super::super::problem::Problems;
+    use super::*;
+
+    fn noted(schema: &str) -> Vec<String> {
+        let text = format!(
+            "claw: '0.3.0'\nkind: Tool\nmetadata: {{name: n}}\nspec:\n  description: d\n  input_schema:\n{schema}"
+        );
+        let read = read_document(Path::new("d.yaml"), text.as_bytes(), &mut Problems::default());
+        let of = read.unwrap();
+        assert!(of.sound, "{schema}");
+        misspelt(&of)
+    }
+
+    #[test]
+    fn a_keyword_that_is_nearly_another_is_named_with_its_line() {
+        let notes = noted(
+            "    type: object\n    require: [text]\n    properties:\n      text: {type: string, maxlength: 5}\n    anyOf: [{propertie: {a: {typ: string}}}]\n",
+        );
+        let note = |line, key, near| {
+            format!(
+                "d.yaml:{line}: `{key}` is no keyword of JSON Schema and restricts nothing; did you mean `{near}`?"
+            )
+        };
+        let expected = [
+            note(8, "require", "required"),
+            note(10, "maxlength", "maxLength"),
+            note(11, "propertie", "properties"),
+        ];
+        assert_eq!(notes, expected);
+    }
+
+    #[test]
+    fn names_values_and_foreign_keywords_are_let_be() {
+        let schema = "    type: object\n    x-order: 1\n    properties: {typ: {enum: [{typ: a}]}, itemz: {default: {require: 1}}}\n    dependentRequired: {typ: [itemz]}\n    $defs: {require: {const: {typ: a}}}\n";
+        assert_eq!(noted(schema), Vec::<String>::new());
+    }
+}
