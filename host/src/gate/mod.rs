@@ -347,7 +347,7 @@ impl Gate {
     /// one that has the tool.
     pub fn rehearse(
         &self,
-        resolved: Resolved,
+        resolved: &Resolved,
         arguments: Option<&Value>,
         agent: Option<&str>,
         context: &CallContext,
@@ -357,9 +357,9 @@ impl Gate {
         let mut see = |found: &[Finding]| findings.extend_from_slice(found);
         let has = |agent| check::granted(&self.manifest, resolved.tool(), agent);
         let has = agent.map_or(Ok(()), has);
-        let prepared = has.and_then(|()| self.prepare(&resolved, arguments, context, &mut see));
+        let prepared = has.and_then(|()| self.prepare(resolved, arguments, context, &mut see));
         let narrowed = prepared.as_ref().ok().and_then(|prepared| prepared.narrowed.as_ref());
-        let under = narrowed.unwrap_or(&resolved);
+        let under = narrowed.unwrap_or(resolved);
         let grants = under.grants().clone();
         let paths = arguments.map(|it| resolved.tool().paths.paths(it)).unwrap_or_default();
         let paths = paths.iter().map(|path| under.sandbox().foretell(path)).collect();

@@ -137,7 +137,7 @@ impl Host {
     ) -> Option<Rehearsal> {
         let terms = self.0.dispatch.terms();
         let resolved = terms.shelf.resolve(tool)?;
-        Some(terms.gate.rehearse(resolved, arguments, agent, context))
+        Some(terms.gate.rehearse(&resolved, arguments, agent, context))
     }
 
     /// Says what would become of a call of `tool` with the best of arguments.
