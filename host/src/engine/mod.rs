@@ -94,20 +94,16 @@ impl Engine {
         // a single place has room for a whole chain.
         let instances_max = calls_max.saturating_mul(2) + NESTING_DEPTH_MAX + COMPILING_MAX;
         let (engine, allocator) = settings::engine(instances_max, false)?;
-        let (shape, schemas) = (shape(&engine), Schemas::default());
-        let plain = Runtime { linker: crate::sandbox::link(&engine)?, engine };
-        let compiling = Arc::new(Semaphore::new(COMPILING_MAX));
-        let (beside, compiler) = (OnceLock::new(), None);
         Ok(Self {
-            plain,
-            beside,
+            shape: shape(&engine),
+            plain: Runtime { linker: crate::sandbox::link(&engine)?, engine },
+            beside: OnceLock::new(),
             instances_max,
             allocator,
-            shape,
             cache,
-            compiler,
-            schemas,
-            compiling,
+            compiler: None,
+            schemas: Schemas::default(),
+            compiling: Arc::new(Semaphore::new(COMPILING_MAX)),
         })
     }
 
@@ -251,7 +247,7 @@ impl Engine {
     fn linked(&self, checked: Checked, code: Option<Vec<u8>>) -> Result<Compiled, LoadError> {
         let Checked { binary, digest, size_bytes, docs, is_p3 } = checked;
         let runtime = self.runtime(is_p3)?;
-        let code = code.map_or_else(|| compiler::code(&runtime.engine, &binary), Ok);
+        let code = code.map_or_else(|| runtime.engine.precompile_component(&binary), Ok);
         let made = code.and_then(|code| Ok((runtime.restore(&code)?, code)));
         let (component, code) = made.map_err(|error| compiler::does_not(&format!("{error:#}")))?;
         let linked = runtime.linked(&component, &docs)?;
@@ -358,24 +354,18 @@ pub(crate) async fn background<T: Send + 'static>(
     std::thread::Builder::new()
         .name("compile".to_owned())
         .spawn(move || {
-            lower_priority();
+            // On Linux priorities are per thread. Failing to lower one is harmless.
+            #[cfg(target_os = "linux")]
+            let _ = rustix::process::setpriority_process(
+                Some(rustix::thread::gettid()),
+                COMPILING_NICE,
+            );
             // The receiver is gone where the load was cancelled; the result is then unused.
             drop(sender.send((work(), turn)));
         })
         .map_err(|error| LoadError::Passing(format!("no thread to compile on: {error}")))?;
-    let failed = || LoadError::Unusable("the compiler failed on this component".to_owned());
-    receiver.await.map_err(|_| failed())
-}
-
-#[cfg(target_os = "linux")]
-fn lower_priority() {
-    // On Linux priorities are per thread. Failing to lower one is harmless.
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), COMPILING_NICE);
-}
-
-#[cfg(not(target_os = "linux"))]
-fn lower_priority() {
-    let _ = COMPILING_NICE;
+    let failed = |_| LoadError::Unusable("the compiler failed on this component".to_owned());
+    receiver.await.map_err(failed)
 }
 
 /// What reading or compiling a component takes: as much as the files are long, or tens of MiB. Where this is
@@ -384,21 +374,14 @@ struct Scratch;
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        give_memory_back();
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        #[expect(unsafe_code, reason = "libc has it only unsafely")]
+        // SAFETY: it takes no pointer, and any thread may call it at any time.
+        unsafe {
+            libc::malloc_trim(0);
+        }
     }
 }
-
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn give_memory_back() {
-    #[expect(unsafe_code, reason = "libc has it only unsafely")]
-    // SAFETY: it takes no pointer, and any thread may call it at any time.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn give_memory_back() {}
 
 clawhost_core::shows!(Engine { allocator });
 
