@@ -206,8 +206,7 @@ impl Binder {
                         draft.refuse(&offer.origin, &reason);
                         continue;
                     }
-                    let ckp = catalog::ckp_name(name);
-                    let sidecar = sidecars.iter().find(|binding| binding.name == ckp);
+                    let sidecar = sidecars.iter().find(|own| own.name == tool.ckp_name);
                     self.bind_claimed(draft, file, (offer, tool), sidecar);
                 }
             }

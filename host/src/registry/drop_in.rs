@@ -246,10 +246,8 @@ fn owner<'a>(document: &str, stems: &BTreeSet<&'a str>) -> Option<&'a str> {
 }
 
 /// Says why a document that belongs to no component has no effect, and what would be right.
-pub(super) fn stray() -> &'static str {
-    "it belongs to no component here and has no effect: the document of `<stem>.wasm` or \
-     `<stem>.wat` is named `<stem>.yaml`, or `<stem>.<tool>.yaml` for one tool of several"
-}
+pub(super) const STRAY: &str = "it belongs to no component here and has no effect: the document of `<stem>.wasm` or \
+     `<stem>.wat` is named `<stem>.yaml`, or `<stem>.<tool>.yaml` for one tool of several";
 
 /// Reads a file of at most `bytes_max`.
 ///

@@ -45,7 +45,7 @@ pub async fn preview(path: &Path, manifest: Arc<Manifest>, engine: Arc<Engine>) 
     }
     found.compare(&place, sound);
     for stray in &listing.strays {
-        found.refuse(&path.join(stray), drop_in::stray());
+        found.refuse(&path.join(stray), drop_in::STRAY);
     }
     found
 }

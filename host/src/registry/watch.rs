@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
-use clawhost_core::catalog::{Origin, ckp_name};
+use clawhost_core::catalog::Origin;
 use clawhost_core::limits::{
     COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, DROP_IN_DEBOUNCE_MS, DROP_IN_RESCAN_MS,
     SIGNATURE_BYTES_MAX,
@@ -460,9 +460,9 @@ impl Job {
 
     /// Checks that the documents bind what the component offers, and nothing twice.
     fn check(&self, sidecars: &[ToolBinding], offer: &Offer) -> Result<(), String> {
-        let offered: Vec<String> =
-            offer.tools.iter().map(|tool| ckp_name(&tool.definition.name)).collect();
-        if let Some(stray) = sidecars.iter().find(|binding| !offered.contains(&binding.name)) {
+        let offered: Vec<&str> = offer.tools.iter().map(|tool| tool.ckp_name.as_str()).collect();
+        let is_stray = |binding: &&ToolBinding| !offered.contains(&binding.name.as_str());
+        if let Some(stray) = sidecars.iter().find(is_stray) {
             return Err(format!(
                 "{} binds a tool `{}`; the component offers {}",
                 stray.at,

@@ -38,7 +38,7 @@ impl Binder {
         let refused = &mut draft.catalog.refused;
         refused.extend(self.built_in.iter().filter_map(|offer| offer.as_ref().err()).cloned());
         refused.extend(self.packaged.iter().filter_map(|one| one.as_ref().err()).cloned());
-        refused.extend(strays.iter().map(|name| Refused::new(name, drop_in::stray())));
+        refused.extend(strays.iter().map(|name| Refused::new(name, drop_in::STRAY)));
         // A file that is still loading may be the one that offers it.
         if !draft.catalog.loading.is_empty() {
             return;
