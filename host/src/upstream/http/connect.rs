@@ -16,7 +16,8 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::client::TlsStream;
 
-use super::{Permits, RequestLimits, ResponseBody, UpstreamError, within};
+use super::client::{Permits, within};
+use super::{RequestLimits, ResponseBody, UpstreamError};
 
 /// A connection that is ready for a request.
 pub(super) enum Stream {
@@ -49,17 +50,15 @@ pub(super) async fn dial(
         let share = until.saturating_duration_since(now) / left.max(1);
         left = left.saturating_sub(1);
         match within(now + share, TcpStream::connect(SocketAddr::new(*ip, port))).await {
-            Ok(Ok(stream)) => return prepared(stream),
+            Ok(Ok(stream)) => {
+                stream.set_nodelay(true).map_err(UpstreamError::Connect)?;
+                return Ok(stream);
+            }
             Ok(Err(error)) => failure = UpstreamError::Connect(error),
             Err(_) => {}
         }
     }
     Err(failure)
-}
-
-fn prepared(stream: TcpStream) -> Result<TcpStream, UpstreamError> {
-    stream.set_nodelay(true).map_err(UpstreamError::Connect)?;
-    Ok(stream)
 }
 
 /// Sends `request` over `stream` and returns the answer, the body of which owns the
@@ -104,10 +103,6 @@ where
             tracing::debug!(%error, "an outgoing connection ended.");
         }
     }));
-    Ok((sender.send_request(boxed(request)).await?, driver))
-}
-
-/// Pins the body on the heap: hyper wants to move it, and not every body can be.
-fn boxed<B>(request: Request<B>) -> Request<std::pin::Pin<Box<B>>> {
-    request.map(Box::pin)
+    // On the heap: hyper wants to move the body, and not every one can be.
+    Ok((sender.send_request(request.map(Box::pin)).await?, driver))
 }
