@@ -144,15 +144,12 @@ impl Supervisor {
             over.cancel();
             failure
         };
-        let drive = async {
-            let reason = driver.run(&over).await;
-            (over.is_cancelled(), reason)
-        };
+        let drive = driver.run(&over);
         tokio::pin!(work, drive);
         tokio::select! {
-            (_, reason) = &mut drive => reason,
+            reason = &mut drive => reason,
             failure = &mut work => {
-                let (_, end) = drive.await;
+                let end = drive.await;
                 format!("{failure}; {end}")
             }
         }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::message::METHOD_NOT_FOUND;
+use super::reply::wrong;
 use super::session::{Ask, Session};
 use crate::offload;
 
@@ -69,10 +70,6 @@ impl Session {
         }
         Err(wrong(format!("its list of {key} has over {BRIDGE_PAGES_MAX} pages")))
     }
-}
-
-fn wrong(reason: impl Into<String>) -> Failure {
-    Failure::Wrong(reason.into())
 }
 
 /// Adds the items of one page.
