@@ -166,10 +166,3 @@ fn posted(url: Url, kind: HeaderValue, body: Bytes) -> Ask {
 fn said(Unfetched(reason): Unfetched) -> String {
     reason
 }
-
-/// Does what reads or writes files off the threads that serve.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?
-}
