@@ -20,7 +20,6 @@ use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::task::JoinError;
 use tokio::time::{Duration, Instant};
 
 use super::admission::Permit;
@@ -249,11 +248,7 @@ async fn settled<C: Calls>(
         let _permit = permit;
         work.await
     });
-    carried_out.await.map_or_else(failed, |done| done.0)
-}
-
-fn failed(_: JoinError) -> Outcome {
-    Err(host_failed().into())
+    carried_out.await.map_or_else(|_| Err(host_failed().into()), |(outcome, _)| outcome)
 }
 
 fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Denied> {
