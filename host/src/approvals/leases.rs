@@ -12,6 +12,7 @@ use rusqlite::{Connection, Row};
 use serde_json::{Value, json};
 
 use super::question::{Asked, Lease, Until};
+use crate::clock::after_ms;
 use crate::state::{Database, DatabaseError};
 
 /// The table of timed leases. `ends_at_ms` is in milliseconds since 1970, UTC.
@@ -131,9 +132,7 @@ impl Leases {
             covers: lease.arguments,
             granted_by: by,
             granted_at_ms: now_ms,
-            ends_at_ms: time.map(|time| {
-                now_ms.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
-            }),
+            ends_at_ms: time.map(|time| after_ms(now_ms, time)),
         };
         match leased.ends_at_ms {
             None => self.keep(leased),

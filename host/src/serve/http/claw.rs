@@ -26,6 +26,7 @@ use super::admission::Permit;
 use super::body::{accepted, answer_json, event, event_stream, read_body, refused, require_json};
 use super::guard::Denied;
 use super::routes::{Body, Request};
+use crate::clock::whole_ms;
 use crate::host::Principal;
 use crate::random;
 use crate::serve::calls::{Calls, host_failed};
@@ -216,10 +217,7 @@ pub(super) async fn operator<C: Calls>(
         Ok(Incoming::Request { id, method, value }) => (id, method, value),
     };
     let outcome = match method.as_str() {
-        "claw.status" => {
-            let uptime_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            Ok(json!({"state": "READY", "uptime_ms": uptime_ms}))
-        }
+        "claw.status" => Ok(json!({"state": "READY", "uptime_ms": whole_ms(started.elapsed())})),
         "claw.tool.approve" => ckp::operator(calls, value.get("params"), true).await,
         "claw.tool.deny" => ckp::operator(calls, value.get("params"), false).await,
         _ => {
