@@ -113,11 +113,6 @@ fn read(tool: &Value) -> Option<ToolDefinition> {
         description: text("description").unwrap_or_default(),
         input_schema: tool.get("inputSchema").cloned().unwrap_or_default(),
         output_schema: tool.get("outputSchema").cloned(),
-        annotations: Annotations {
-            read_only: hint("readOnlyHint"),
-            destructive: hint("destructiveHint"),
-            idempotent: hint("idempotentHint"),
-            open_world: hint("openWorldHint"),
-        },
+        annotations: Annotations::of(hint),
     })
 }
