@@ -26,7 +26,8 @@ use super::offer::{Offer, Offered};
 use super::own::Own;
 use super::package;
 use super::releases::Served;
-use super::{Code, Runnable, Shelf, Snapshot, Sources};
+use super::shelf::{Runnable, Snapshot};
+use super::{Code, Shelf, Sources};
 use crate::sandbox::{Backends, Sandbox};
 pub(super) use claims::Claims;
 
