@@ -21,7 +21,8 @@ use clawhost_core::limits::{COMPILED_BYTES_MAX, COMPILER_MEMORY_MB, COMPILER_TIM
 use clawhost_core::truncate;
 
 use super::check::REASON_BYTES_MAX;
-use super::{COMPILING_NICE, LoadError, settings};
+use super::turn::COMPILING_NICE;
+use super::{LoadError, settings};
 use crate::jail::{self, Command, JailError, JailLimits, JailMount, JailSpec, Outcome};
 
 /// Processes and threads of a compiler: it is one.

@@ -19,7 +19,8 @@ use super::cache::Entry;
 use super::check::{self, Checked};
 use super::kinds::docs::Docs;
 use super::kinds::{self, Kind, World};
-use super::{Engine, LoadError, Scratch, background};
+use super::turn::{Scratch, background};
+use super::{Engine, LoadError};
 use crate::offload;
 use crate::sandbox::CallState;
 
