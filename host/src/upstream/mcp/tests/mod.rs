@@ -6,18 +6,25 @@
 mod fake;
 mod web;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use clawhost_core::error::ErrorKind;
-use clawhost_core::grants::{Access, Mount};
+use clawhost_core::catalog::ToolDefinition;
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::exposed::Exposure;
+use clawhost_core::grants::{Access, Grants, Mount};
+use clawhost_core::manifest::McpValue;
 use clawhost_core::reply::Content;
 use futures_util::StreamExt as _;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::dialogue::{Asks, Dialogue};
+use crate::dialogue::{Asks, Caller, Dialogue};
 use crate::jail::support;
 use crate::progress::ProgressSink;
 use crate::secrets::{SecretSources, Secrets};
+use crate::upstream::http::HttpClient;
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);

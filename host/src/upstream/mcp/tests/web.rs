@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use clawhost_core::limits::{BRIDGE_CANCELS_MAX, BRIDGE_MESSAGE_BYTES_MAX};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
