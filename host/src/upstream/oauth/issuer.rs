@@ -6,12 +6,13 @@ use bytes::Bytes;
 use clawhost_core::egress::EgressRules;
 use clawhost_core::limits::{OAUTH_ANSWER_BYTES_MAX, OAUTH_MS};
 use clawhost_core::oauth::{self, Authority, Granted};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use clawhost_core::package::bearer;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
 use serde_json::json;
 use url::{Url, form_urlencoded};
 
-use super::{NoToken, Tokens, challenged};
+use super::{NoToken, Tokens};
 use crate::secrets::Secret;
 use crate::upstream::fetch::{Answer, Ask, Unfetched, Web, basic, body, own, public};
 
@@ -133,6 +134,12 @@ impl Tokens {
     fn issuer(&self) -> Result<Url, String> {
         Url::parse(&self.auth.issuer).map_err(|error| error.to_string())
     }
+}
+
+/// Returns a parameter of what a server wants from those who have to say who they are.
+pub(crate) fn challenged(headers: &HeaderMap, name: &str) -> Option<String> {
+    let all = headers.get_all(WWW_AUTHENTICATE).iter();
+    all.filter_map(|value| value.to_str().ok()).find_map(|value| bearer(value, name))
 }
 
 /// Returns the body of a request for a token and, where the client has a secret that goes there, a header.

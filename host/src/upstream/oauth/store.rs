@@ -8,7 +8,8 @@ use clawhost_core::oauth::Granted;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{NoToken, Token, Tokens};
+use super::tokens::Token;
+use super::{NoToken, Tokens};
 use crate::clock::now_ms;
 use crate::state::{PrivateFileError, SecretStore};
 

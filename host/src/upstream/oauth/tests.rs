@@ -1,19 +1,24 @@
 //! Servers and issuers of this file, honest and not. A real issuer is in the tests of the program.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use clawhost_core::exposed::Exposure;
+use clawhost_core::manifest::{McpAuth, McpGrant};
+use http::header::HeaderValue;
 use parking_lot::Mutex as Shared;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use url::Url;
 
 use super::*;
 use crate::dialogue::Caller;
-use crate::secrets::SecretSources;
+use crate::secrets::{SecretSources, Secrets};
 use crate::state::{FolderEnv, SecretStore, StateDir};
-use crate::upstream::http::{Lookup, Resolver, TrustedRoots};
+use crate::upstream::http::{HttpClient, Lookup, Resolver, TrustedRoots};
 use crate::upstream::mcp::{Endpoint, Parts, Server, ServerPlan};
 
 const PATIENCE: Duration = Duration::from_secs(30);
