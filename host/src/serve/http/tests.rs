@@ -25,8 +25,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::HttpOptions;
 use super::places::{Places, Seat};
-use super::{Answers, HttpOptions, serve_within, start};
+use super::routes;
+use super::server::{Answers, listen, serve_within, start};
 use crate::serve::calls::Calls as _;
 use crate::serve::fake::{Fake, modern};
 use crate::state::{Credentials, FolderEnv, StateDir};
@@ -548,7 +550,7 @@ struct Endless {
 }
 
 impl Answers for Endless {
-    async fn answer(&self, _: super::Request, _: &Arc<Seat>) -> http::Response<super::Body> {
+    async fn answer(&self, _: routes::Request, _: &Arc<Seat>) -> http::Response<routes::Body> {
         let _held = Arc::clone(&self.held);
         self.begun.notify_one();
         future::pending().await
@@ -787,7 +789,7 @@ impl std::io::Write for Log {
 #[tokio::test]
 async fn as_many_clients_as_there_are_places_may_come_at_once() {
     let options = HttpOptions::new("127.0.0.1:0".parse().unwrap());
-    let (_listener, address) = super::listen(&options).await.unwrap();
+    let (_listener, address) = listen(&options).await.unwrap();
     let mut waiting = Vec::new();
     // Nobody is taken: one for whom there is no room would not be connected.
     for _ in 0..HTTP_CONNECTIONS_MAX {
