@@ -1,6 +1,6 @@
 //! What every exporter has to keep: it takes what it can, and nobody waits for it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clawhost_core::limits::TELEMETRY_QUEUE_MAX;
 use clawhost_core::manifest::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};
@@ -9,6 +9,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::secrets::Secrets;
+use crate::upstream::http::HttpClient;
 
 /// Returns a plan in which everything is on, with these exporters.
 pub(super) fn plan(kinds: Vec<ExporterKind>) -> TelemetryPlan {
