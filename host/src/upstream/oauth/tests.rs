@@ -1,6 +1,6 @@
 //! Servers and issuers of this file, honest and not. A real issuer is in the tests of the program.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +18,8 @@ use super::*;
 use crate::dialogue::Caller;
 use crate::secrets::{SecretSources, Secrets};
 use crate::state::{FolderEnv, SecretStore, StateDir};
-use crate::upstream::http::{HttpClient, Lookup, Resolver, TrustedRoots};
+use crate::upstream::http::tests::{Here, read_request};
+use crate::upstream::http::{HttpClient, TrustedRoots};
 use crate::upstream::mcp::{Endpoint, Parts, Server, ServerPlan};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -48,7 +49,9 @@ impl Fake {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let (log, answer, base) = (Arc::clone(&log), Arc::clone(&answer), base.clone());
                 tokio::spawn(async move {
-                    let request = read(&mut stream).await;
+                    let (head, body) = read_request(&mut stream).await;
+                    let line = head.lines().next().unwrap().to_owned();
+                    let request = Asked { line, head: head.to_lowercase(), body };
                     log.lock().push(request.clone());
                     let text = answer(&base, &request);
                     drop(stream.write_all(text.as_bytes()).await);
@@ -65,23 +68,6 @@ impl Fake {
     fn bodies(&self, line: &str) -> Vec<String> {
         let asked = self.asked.lock();
         asked.iter().filter(|one| one.line.starts_with(line)).map(|one| one.body.clone()).collect()
-    }
-}
-
-async fn read(stream: &mut TcpStream) -> Asked {
-    let mut bytes = Vec::new();
-    loop {
-        let mut chunk = [0; 4096];
-        let count = stream.read(&mut chunk).await.unwrap();
-        bytes.extend_from_slice(&chunk[..count]);
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let lower = head.to_lowercase();
-        let length = lower.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
-        if count == 0 || body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
-            let line = head.lines().next().unwrap().to_owned();
-            return Asked { line, head: lower, body: body.to_owned() };
-        }
     }
 }
 
@@ -167,16 +153,6 @@ async fn server(issuer: &str, token: &Arc<Shared<String>>) -> Fake {
         ok(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
     })
     .await
-}
-
-/// Every name leads to this machine.
-#[derive(Debug)]
-struct Here;
-
-impl Resolver for Here {
-    fn resolve(&self, _name: &str) -> Lookup {
-        Box::pin(async { Ok(vec![IpAddr::from([127, 0, 0, 1])]) })
-    }
 }
 
 /// A state folder, its secrets, and what is written about an issuer.
