@@ -428,30 +428,10 @@ async fn a_client_that_disconnects_stops_its_call() {
 #[tokio::test]
 async fn a_subscription_hears_of_changes_and_ends_with_the_server() {
     let server = Server::start(true).await;
-    let token = server.agent("default");
-    let listen = modern(
-        json!(1),
-        "subscriptions/listen",
-        json!({"notifications": {"toolsListChanged": true}}),
-    );
-    let headers = [
-        &MCP[..],
-        &[
-            ("authorization", token.as_str()),
-            ("mcp-protocol-version", "2026-07-28"),
-            ("mcp-method", "subscriptions/listen"),
-        ],
-    ]
-    .concat();
-    let request = server.request("POST", "/mcp", &headers, listen.to_string().as_bytes());
-    let mut sender = server.open().await;
-    let mut body = sender.send_request(request).await.unwrap().into_body();
+    let stream = server.listen("default").await;
+    let mut body = stream.answer.into_body();
     server.host.change();
-    let mut text = String::new();
-    while !text.contains("notifications/tools/list_changed") {
-        let frame = body.frame().await.unwrap().unwrap();
-        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
-    }
+    let text = until_changed(&mut body).await;
     assert!(text.contains("notifications/subscriptions/acknowledged"), "{text}");
     server.shutdown.cancel();
     server.task.await.unwrap();
@@ -471,11 +451,7 @@ async fn an_older_client_s_stream_hears_of_changes_and_ends_with_the_server() {
     let mut sender = server.open().await;
     let mut body = sender.send_request(request).await.unwrap().into_body();
     server.host.change();
-    let mut text = String::new();
-    while !text.contains("notifications/tools/list_changed") {
-        let frame = body.frame().await.unwrap().unwrap();
-        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
-    }
+    until_changed(&mut body).await;
     server.shutdown.cancel();
     assert!(body.collect().await.is_ok());
     server.task.await.unwrap();
@@ -583,6 +559,16 @@ async fn an_answer_that_breaks_off_at_the_end_is_over_before_all_is_on_disk() {
 struct Open {
     _sender: http1::SendRequest<Full<Bytes>>,
     answer: http::Response<hyper::body::Incoming>,
+}
+
+/// Reads a stream until it tells that the tools have changed; returns what it has said by then.
+async fn until_changed(body: &mut hyper::body::Incoming) -> String {
+    let mut text = String::new();
+    while !text.contains("notifications/tools/list_changed") {
+        let frame = body.frame().await.unwrap().unwrap();
+        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+    }
+    text
 }
 
 impl Server {
@@ -695,12 +681,7 @@ async fn silent_and_refused_connections_shut_nobody_out() {
 
     // The stream in flight has kept its place.
     server.host.change();
-    let mut body = stream.answer.into_body();
-    let mut text = String::new();
-    while !text.contains("notifications/tools/list_changed") {
-        let frame = body.frame().await.unwrap().unwrap();
-        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
-    }
+    until_changed(&mut stream.answer.into_body()).await;
 }
 
 #[tokio::test]

@@ -155,6 +155,14 @@ async fn server(issuer: &str, token: &Arc<Shared<String>>) -> Fake {
     .await
 }
 
+/// An honest issuer, a server that takes its tokens, and a host.
+async fn honest_place() -> (Fake, Fake, Host) {
+    let (issuer, _) = honest_issuer().await;
+    let server = server(&issuer.url, &Arc::default()).await;
+    let host = Host::new(&issuer.url);
+    (issuer, server, host)
+}
+
 /// A state folder, its secrets, and what is written about an issuer.
 struct Host {
     _folder: tempfile::TempDir,
@@ -239,9 +247,7 @@ fn sent(header: Result<HeaderValue, NoToken>) -> String {
 
 #[tokio::test]
 async fn a_person_logs_in_and_many_calls_share_one_refresh() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (issuer, server, host) = honest_place().await;
     let tokens = host.tokens(&server.url);
     let nobody = tokens.header(None).await.unwrap_err();
     assert!(nobody.wants_login && nobody.reason.contains("clawhost secrets login web"));
@@ -308,9 +314,7 @@ async fn an_issuer_that_is_away_ends_no_login_and_one_that_refuses_does() {
 
 #[tokio::test]
 async fn an_answer_is_pasted_where_the_browser_is_on_another_machine() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (issuer, server, host) = honest_place().await;
     let tokens = host.tokens(&server.url);
     let pasted = async |address: &str| {
         let (mut typed, input) = tokio::io::duplex(4_096);
@@ -336,9 +340,7 @@ async fn an_answer_is_pasted_where_the_browser_is_on_another_machine() {
 
 #[tokio::test]
 async fn what_is_given_is_kept_though_nobody_waits_for_it() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (issuer, server, host) = honest_place().await;
     let tokens = host.tokens(&server.url);
     log_in(&tokens, vec![answer(&issuer)]).await.unwrap();
     let first = tokens.header(None).await.unwrap();
@@ -373,9 +375,7 @@ async fn a_refresh_that_is_refused_says_what_to_do_and_is_not_repeated_at_once()
 
 #[tokio::test]
 async fn a_login_counts_for_its_issuer_its_client_and_its_address_only() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let mut host = Host::new(&issuer.url);
+    let (issuer, server, mut host) = honest_place().await;
     log_in(&host.tokens(&server.url), vec![answer(&issuer)]).await.unwrap();
     let refused =
         |tokens: Arc<Tokens>| async move { tokens.header(None).await.unwrap_err().reason };
@@ -392,9 +392,7 @@ async fn a_login_counts_for_its_issuer_its_client_and_its_address_only() {
 
 #[tokio::test]
 async fn only_the_answer_to_what_was_asked_ends_the_wait() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (issuer, server, host) = honest_place().await;
     let tokens = host.tokens(&server.url);
     let noise = ["", "code=evil", "code=evil&state=guess", "state={state}&state={state}&code=evil"];
     let answers = noise.iter().map(|text| (*text).to_owned()).chain([answer(&issuer)]);
@@ -414,9 +412,7 @@ async fn only_the_answer_to_what_was_asked_ends_the_wait() {
 
 #[tokio::test]
 async fn a_client_registers_itself_only_where_the_operator_says_so() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let mut host = Host::new(&issuer.url);
+    let (issuer, server, mut host) = honest_place().await;
     log_in(&host.tokens(&server.url), vec![answer(&issuer)]).await.unwrap();
     assert!(issuer.bodies("POST /register").is_empty());
     host.auth.client_id = None;
@@ -429,9 +425,7 @@ async fn a_client_registers_itself_only_where_the_operator_says_so() {
 
 #[tokio::test]
 async fn a_machine_shows_its_secret_to_its_issuer_and_keeps_nothing() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let mut host = Host::new(&issuer.url);
+    let (issuer, server, mut host) = honest_place().await;
     host.auth.grant = McpGrant::ClientCredentials;
     host.auth.secret = Some("SECRET".to_owned());
     let tokens = host.tokens(&server.url);
@@ -574,9 +568,7 @@ async fn an_issuer_that_says_nothing_is_not_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_who_does_not_come_back_is_waited_for() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (_issuer, server, host) = honest_place().await;
     // Time stands still while there is something to do, and else goes on: what needs the network may be
     // out of time too.
     let error = host.tokens(&server.url).login(|_| (), None).await.unwrap_err();
@@ -623,9 +615,7 @@ async fn a_server_is_called_with_a_token_that_is_renewed_and_never_widened() {
 
 #[tokio::test]
 async fn a_caller_hears_that_nobody_is_logged_in_and_no_more() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (_issuer, server, host) = honest_place().await;
     let auth = Some(host.auth.clone());
     let endpoint =
         Endpoint::Http { url: server.url.clone(), headers: Vec::new(), auth, within: None };
