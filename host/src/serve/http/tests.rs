@@ -138,6 +138,14 @@ impl Server {
         self.send("POST", "/mcp", &headers, message.to_string().as_bytes()).await
     }
 
+    /// Returns a call that ends when the host lets it.
+    fn slow(&self) -> Request<Full<Bytes>> {
+        let token = self.agent("default");
+        let own = [("authorization", token.as_str())];
+        let headers = [&MCP[..], &own, &modern_headers("tools/call", "slow")].concat();
+        self.request("POST", "/mcp", &headers, call(1, "slow").to_string().as_bytes())
+    }
+
     /// Shakes hands in the older way and returns the session.
     async fn session(&self, agent: &str) -> Answer {
         self.post(agent, &initialize(), &[]).await
@@ -413,12 +421,7 @@ async fn without_tokens_only_loopback_is_served_and_roles_still_hold() {
 #[tokio::test]
 async fn a_client_that_disconnects_stops_its_call() {
     let server = Server::start(true).await;
-    let token = server.agent("default");
-    let headers =
-        [&MCP[..], &[("authorization", token.as_str())], &modern_headers("tools/call", "slow")];
-    let body = call(1, "slow").to_string();
-    let request = server.request("POST", "/mcp", &headers.concat(), body.as_bytes());
-    let mut sender = server.open().await;
+    let (request, mut sender) = (server.slow(), server.open().await);
     let asking = tokio::spawn(async move { sender.send_request(request).await.map(drop) });
     server.host.started(1).await;
     asking.abort();
@@ -440,16 +443,8 @@ async fn a_subscription_hears_of_changes_and_ends_with_the_server() {
 #[tokio::test]
 async fn an_older_client_s_stream_hears_of_changes_and_ends_with_the_server() {
     let server = Server::start(true).await;
-    let opened = server.session("default").await;
-    let session = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
-    let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(server.post("default", &ready, &headers).await.status, 202);
-    let token = server.agent("default");
-    let headers = [&MCP[..], &headers[..], &[("authorization", token.as_str())]].concat();
-    let request = server.request("GET", "/mcp", &headers, b"");
-    let mut sender = server.open().await;
-    let mut body = sender.send_request(request).await.unwrap().into_body();
+    let session = server.begin_session().await;
+    let mut body = server.sends_in(&session, "GET", "").await;
     server.host.change();
     until_changed(&mut body).await;
     server.shutdown.cancel();
@@ -460,12 +455,7 @@ async fn an_older_client_s_stream_hears_of_changes_and_ends_with_the_server() {
 #[tokio::test]
 async fn a_stop_answers_what_runs_and_takes_nothing_new() {
     let server = Server::start(true).await;
-    let token = server.agent("default");
-    let headers =
-        [&MCP[..], &[("authorization", token.as_str())], &modern_headers("tools/call", "slow")];
-    let body = call(1, "slow").to_string();
-    let request = server.request("POST", "/mcp", &headers.concat(), body.as_bytes());
-    let mut sender = server.open().await;
+    let (request, mut sender) = (server.slow(), server.open().await);
     let asking = tokio::spawn(async move {
         let body = sender.send_request(request).await.unwrap().into_body();
         String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
@@ -626,12 +616,9 @@ async fn requests_in_flight_are_bounded_for_each_agent() {
     let server = Server::start(true).await;
     let token = server.agent("default");
     let authorization = [("authorization", token.as_str())];
-    let headers = [&MCP[..], &authorization, &modern_headers("tools/call", "slow")].concat();
     let mut asking = Vec::new();
     for _ in 0..HTTP_REQUESTS_PER_AGENT_MAX {
-        let mut sender = server.open().await;
-        let body = call(1, "slow").to_string();
-        let request = server.request("POST", "/mcp", &headers, body.as_bytes());
+        let (request, mut sender) = (server.slow(), server.open().await);
         asking.push(tokio::spawn(async move {
             let body = sender.send_request(request).await.unwrap().into_body();
             body.collect().await.map(drop)
@@ -689,10 +676,8 @@ async fn a_question_ends_with_the_session_of_its_call() {
     let server = Server::start(true).await;
     let approvals = server.host.services().approvals.clone();
     let mut changes = approvals.changes();
-    let opened = server.session("default").await;
-    let session = [("mcp-session-id", opened.headers["mcp-session-id"].to_str().unwrap())];
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(server.post("default", &ready, &session).await.status, 202);
+    let session = server.begin_session().await;
+    let session = [("mcp-session-id", session.as_str())];
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "asks", "arguments": {}}});
     let leaving = async {
@@ -722,10 +707,8 @@ async fn a_stop_that_cuts_calls_off_is_no_error() {
     let server = Server::start(true).await;
     let unready = server.session("other").await;
     assert_eq!(unready.status, 200);
-    let opened = server.session("default").await;
-    let session = [("mcp-session-id", opened.headers["mcp-session-id"].to_str().unwrap())];
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    server.post("default", &ready, &session).await;
+    let session = server.begin_session().await;
+    let session = [("mcp-session-id", session.as_str())];
     let older = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "slow", "arguments": {}}});
     let (call, more) = (call(2, "slow"), modern_headers("tools/call", "slow"));
