@@ -114,9 +114,7 @@ pub(super) struct Ticket {
 
 impl<C> Drop for Inner<C> {
     fn drop(&mut self) {
-        let life = self.life.get_mut();
-        life.stopping().cancel();
-        life.ended().cancel();
+        self.life.get_mut().end();
     }
 }
 
@@ -177,9 +175,7 @@ impl<C: Calls> Session<C> {
 
     /// Ends whatever runs; a client that has gone away hears nothing of it.
     pub(crate) fn end(&self) {
-        let life = self.life();
-        life.stopping().cancel();
-        life.ended().cancel();
+        self.life().end();
     }
 
     /// Says whether the session has come to its end. It may be begun again.
