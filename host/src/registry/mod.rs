@@ -9,6 +9,7 @@ mod code;
 mod documents;
 mod drop_in;
 mod index;
+mod job;
 mod locked;
 mod needs;
 mod offer;

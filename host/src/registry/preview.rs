@@ -11,8 +11,8 @@ use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
 
 use super::bind::{Claims, listed};
 use super::drop_in::{self, Status};
+use super::job::{Job, Place};
 use super::offer::Offer;
-use super::watch::{Job, Place};
 use crate::engine::Engine;
 
 /// What is in a tools folder.
