@@ -8,7 +8,7 @@ use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 use clawhost_core::limits::DROP_IN_FILES_MAX;
 use clawhost_core::manifest::{DocumentError, ToolBinding};
 use clawhost_core::package::SIGNATURE_ENDING;
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::bridge::Pins;
 use super::needs;
@@ -43,15 +43,9 @@ pub(super) enum Status {
 /// A load under way. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Load {
-    pub(super) task: AbortHandle,
+    pub(super) _task: AbortOnDropHandle<()>,
     /// It only tries again what failed before: nothing new is to be expected.
     pub(super) is_retry: bool,
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl Status {
@@ -337,12 +331,5 @@ mod tests {
             sender.send((is_passing("link"), is_passing("fifo"))).unwrap();
         });
         assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok((true, true)));
-    }
-
-    #[tokio::test]
-    async fn a_load_ends_with_its_file() {
-        let task = tokio::spawn(std::future::pending::<()>());
-        drop(Load { task: task.abort_handle(), is_retry: false });
-        assert!(task.await.unwrap_err().is_cancelled());
     }
 }

@@ -16,7 +16,7 @@ use clawhost_core::limits::{DROP_IN_DEBOUNCE_MS, DROP_IN_RESCAN_MS};
 use notify::Watcher as _;
 use notify::event::{AccessKind, AccessMode, EventKind};
 use tokio::sync::{mpsc, watch};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::bind::Binder;
 use super::drop_in::{self, DropIn, Facts, Fingerprint, Listing, Load, Status};
@@ -31,13 +31,7 @@ const RESCAN: Duration = Duration::from_millis(DROP_IN_RESCAN_MS);
 /// Keeps the catalog in step with the directory and the servers until it is dropped.
 #[derive(Debug)]
 pub struct Watcher {
-    task: JoinHandle<()>,
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: AbortOnDropHandle<()>,
 }
 
 type Loaded = (String, Fingerprint, Status);
@@ -115,7 +109,7 @@ pub(super) async fn start(
         folder.watcher = notifications(&folder.place.path, folder.notes.clone());
     }
     let task = tokio::spawn(keeper.run(noted));
-    Ok(Some(Watcher { task }))
+    Ok(Some(Watcher { _task: AbortOnDropHandle::new(task) }))
 }
 
 impl Keeper {
@@ -361,7 +355,7 @@ impl Folder {
     fn take_in(&mut self, name: &str, print: &Fingerprint) {
         let known = self.files.get(name);
         let is_retry = known.is_some_and(|file| file.print == *print);
-        let load = Some(Load { task: self.start_load(name, print), is_retry });
+        let load = Some(Load { _task: self.start_load(name, print), is_retry });
         if let Some(file) = self.files.get_mut(name) {
             file.print = print.clone();
             file.load = load;
@@ -372,7 +366,7 @@ impl Folder {
         self.files.insert(name.to_owned(), file);
     }
 
-    fn start_load(&self, name: &str, print: &Fingerprint) -> AbortHandle {
+    fn start_load(&self, name: &str, print: &Fingerprint) -> AbortOnDropHandle<()> {
         let (place, name) = (self.place.clone(), name.to_owned());
         let job = Arc::new(Job { place, name, print: print.clone() });
         let loads = self.loads.clone();
@@ -381,7 +375,7 @@ impl Folder {
             // The receiver is gone where the host is stopping.
             drop(loads.send((job.name.clone(), job.print.clone(), status)));
         };
-        tokio::spawn(load).abort_handle()
+        AbortOnDropHandle::new(tokio::spawn(load))
     }
 
     /// Takes a finished load, unless the file has changed or gone since.

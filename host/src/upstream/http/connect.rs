@@ -13,8 +13,8 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
 use tokio_rustls::client::TlsStream;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::client::{Permits, within};
 use super::{RequestLimits, ResponseBody, UpstreamError};
@@ -26,14 +26,7 @@ pub(super) enum Stream {
 }
 
 /// The task that moves a connection's bytes; dropping it closes the connection.
-#[derive(Debug)]
-pub(super) struct Driver(JoinHandle<()>);
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
+pub(super) type Driver = AbortOnDropHandle<()>;
 
 /// Connects to the first of `addresses` that takes a connection, each with an equal share of
 /// the time until `until`, so that one silent address does not hide the next.
@@ -97,7 +90,7 @@ where
     builder.max_headers(EGRESS_HEADERS_MAX).max_header_size(EGRESS_HEADER_BYTES_MAX);
     builder.max_buf_size(EGRESS_HEADER_BYTES_MAX);
     let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
-    let driver = Driver(tokio::spawn(async move {
+    let driver = Driver::new(tokio::spawn(async move {
         // A failure here also ends the answer's body, which is where it is reported.
         if let Err(error) = connection.await {
             tracing::debug!(%error, "an outgoing connection ended.");
