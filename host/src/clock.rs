@@ -1,7 +1,7 @@
 //! The time of day, which only this module asks the system for.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, SecondsFormat};
 
@@ -9,6 +9,16 @@ use chrono::{DateTime, SecondsFormat};
 pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Returns the whole milliseconds of `time`.
+pub(crate) fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns when `time` from `now_ms` is over.
+pub(crate) fn after_ms(now_ms: i64, time: Duration) -> i64 {
+    now_ms.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Returns milliseconds since 1970 as RFC 3339 has them, in UTC.

@@ -64,6 +64,16 @@ impl Annotations {
     pub const KEYS: [&str; 4] =
         ["destructiveHint", "idempotentHint", "openWorldHint", "readOnlyHint"];
 
+    /// Returns the hints that `hint` tells by MCP's names.
+    pub fn of(hint: impl Fn(&str) -> Option<bool>) -> Self {
+        Self {
+            read_only: hint("readOnlyHint"),
+            destructive: hint("destructiveHint"),
+            idempotent: hint("idempotentHint"),
+            open_world: hint("openWorldHint"),
+        }
+    }
+
     /// Returns the hint of MCP's name.
     pub fn hint(&self, key: &str) -> Option<bool> {
         match key {

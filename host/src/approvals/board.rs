@@ -249,8 +249,7 @@ impl Approvals {
         let now = self.0.clock.now_ms();
         let granted = async {
             let id = random::uuid().map_err(|error| error.to_string())?;
-            let kept = self.0.leases.grant(id, asked, lease, by.to_string(), now).await;
-            kept.map_err(|error| error.to_string())
+            self.0.leases.grant(id, asked, lease, by.to_string(), now).await
         };
         let granted = granted.await.inspect_err(|error| {
             tracing::warn!(%error, tool = asked.tool, "the call is approved, without its lease");

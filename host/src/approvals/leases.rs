@@ -12,6 +12,7 @@ use rusqlite::{Connection, Row};
 use serde_json::{Value, json};
 
 use super::question::{Asked, Lease, Until};
+use crate::clock::after_ms;
 use crate::state::{Database, DatabaseError};
 
 /// The table of timed leases. `ends_at_ms` is in milliseconds since 1970, UTC.
@@ -59,17 +60,6 @@ impl Leased {
     }
 }
 
-/// Why there is no lease.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LeaseError {
-    /// The store does not answer.
-    #[error("{0}")]
-    Database(#[from] DatabaseError),
-    /// There are too many.
-    #[error("there are {LEASES_MAX} leases already; revoke some")]
-    Full,
-}
-
 /// All leases of one host.
 #[derive(Debug)]
 pub(super) struct Leases {
@@ -109,7 +99,7 @@ impl Leases {
     /// Keeps a lease for calls like `asked`, given by `by` at `now_ms` under the name `id`.
     ///
     /// # Errors
-    /// [`LeaseError`].
+    /// The store does not answer, or there are too many.
     pub(super) async fn grant(
         &self,
         id: String,
@@ -117,7 +107,7 @@ impl Leases {
         lease: Lease,
         by: String,
         now_ms: i64,
-    ) -> Result<(), LeaseError> {
+    ) -> Result<(), String> {
         let time = match lease.until {
             Until::Once => return Ok(()),
             Until::Session => None,
@@ -131,28 +121,30 @@ impl Leases {
             covers: lease.arguments,
             granted_by: by,
             granted_at_ms: now_ms,
-            ends_at_ms: time.map(|time| {
-                now_ms.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
-            }),
+            ends_at_ms: time.map(|time| after_ms(now_ms, time)),
         };
-        match leased.ends_at_ms {
+        let is_kept = match leased.ends_at_ms {
             None => self.keep(leased),
-            Some(ends_at_ms) => self.store(leased, ends_at_ms, now_ms).await,
-        }
+            Some(_) => self.store(leased, now_ms).await.map_err(|error| error.to_string())?,
+        };
+        let full = || format!("there are {LEASES_MAX} leases already; revoke some");
+        is_kept.then_some(()).ok_or_else(full)
     }
 
-    fn keep(&self, leased: Leased) -> Result<(), LeaseError> {
+    /// Says whether there was room.
+    fn keep(&self, leased: Leased) -> bool {
         let mut session = self.session.lock();
-        if session.len() >= LEASES_MAX {
-            return Err(LeaseError::Full);
+        let has_room = session.len() < LEASES_MAX;
+        if has_room {
+            session.push(leased);
         }
-        session.push(leased);
-        Ok(())
+        has_room
     }
 
-    async fn store(&self, leased: Leased, ends_at_ms: i64, now_ms: i64) -> Result<(), LeaseError> {
+    /// Says whether there was room.
+    async fn store(&self, leased: Leased, now_ms: i64) -> Result<bool, DatabaseError> {
         let covers = json!(leased.covers).to_string();
-        let stored = self.database.run(move |db| {
+        let storing = self.database.run(move |db| {
             let change = db.transaction()?;
             change.execute("DELETE FROM leases WHERE ends_at_ms <= ?1", [now_ms])?;
             let count: i64 =
@@ -170,13 +162,13 @@ impl Leases {
                     covers,
                     leased.granted_by,
                     leased.granted_at_ms,
-                    ends_at_ms,
+                    leased.ends_at_ms,
                 ),
             )?;
             change.commit()?;
             Ok(true)
         });
-        if stored.await? { Ok(()) } else { Err(LeaseError::Full) }
+        storing.await
     }
 
     /// Returns every lease in force at `now_ms`, oldest first.

@@ -63,7 +63,7 @@ pub struct ParkedCall {
     asks: Option<Asking>,
     _task: AbortOnDropHandle<()>,
     // Held until the answer is fetched, as answers take room too.
-    _place: Place,
+    _place: OwnedSemaphorePermit,
 }
 
 impl ParkedCall {
@@ -89,12 +89,6 @@ impl ParkedCall {
     }
 }
 
-/// A place for one parked call.
-#[derive(Debug)]
-pub struct Place {
-    _permit: OwnedSemaphorePermit,
-}
-
 impl Default for Parking {
     fn default() -> Self {
         Self { tickets: Arc::default(), places: Arc::new(Semaphore::new(APPROVALS_PARKED_MAX)) }
@@ -102,16 +96,16 @@ impl Default for Parking {
 }
 
 impl Parking {
-    /// Returns a place where one is free.
-    pub fn place(&self) -> Option<Place> {
-        Arc::clone(&self.places).try_acquire_owned().ok().map(|_permit| Place { _permit })
+    /// Returns a place for one parked call, where one is free.
+    pub fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
     /// Lets `call` go on in a task of its own; `questions` holds the ids of those on which it waits, and
     /// `asks` what its server asks the client.
     pub fn park(
         &self,
-        place: Place,
+        place: OwnedSemaphorePermit,
         (questions, asks): (OpenQuestions, Option<Asking>),
         call: impl Future<Output = Outcome> + Send + 'static,
     ) -> Arc<ParkedCall> {

@@ -12,6 +12,7 @@ use clawhost_core::truncate;
 use serde_json::{Value, json};
 
 use super::Shown;
+use crate::clock::after_ms;
 
 /// A call that a person has to decide about.
 #[derive(Debug, Clone)]
@@ -81,9 +82,7 @@ pub struct Pending {
 impl Pending {
     /// Returns the question about `asked`, asked at `now_ms` for `wait`.
     pub(super) fn new(id: String, asked: Arc<Asked>, now_ms: i64, wait: Duration) -> Self {
-        let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-        let expires_at_ms = now_ms.saturating_add(wait_ms);
-        Self { id, asked, asked_at_ms: now_ms, expires_at_ms }
+        Self { id, asked, asked_at_ms: now_ms, expires_at_ms: after_ms(now_ms, wait) }
     }
 
     /// Returns it as the control socket and the command line show it, with `arguments` of its

@@ -47,16 +47,43 @@ const HANGS: Duration = Duration::from_secs(60);
 const LOADS: Duration = Duration::from_secs(60);
 /// Calls that may run at once: the lab makes one at a time.
 const CALLS_RUNNING: usize = 4;
+
+/// Tries every attack under every profile that the tools of `manifest` run under, or that its own
+/// documents bring, one at a time. No reply and no record may hold any of `hidden`.
+///
+/// The lab counts the memory, the descriptors and the children of this process: nothing else
+/// should run in it.
+///
+/// # Errors
+/// The lab cannot be set up.
+pub async fn run(manifest: &Manifest, hidden: &[String]) -> io::Result<Vec<Finding>> {
+    let lab = Lab::open()?;
+    let mut findings = Vec::new();
+    for (number, profile) in profiles(manifest).into_iter().enumerate() {
+        findings.extend(lab.attack(number, profile, hidden).await?);
+    }
+    Ok(findings)
+}
+
+/// Returns the profiles that are worth trying: those that something runs under.
+fn profiles(manifest: &Manifest) -> Vec<&Profile> {
+    let default = manifest.default_profile_name();
+    let is_used = |profile: &&Profile| {
+        profile.name == default || manifest.tools.iter().any(|tool| tool.sandbox == profile.name)
+    };
+    manifest.profiles.values().filter(is_used).collect()
+}
+
 /// What every profile is attacked with.
 #[derive(Debug)]
-pub(super) struct Lab {
+struct Lab {
     folder: TempDir,
     attacks: Vec<Attack>,
     key: [u8; 32],
 }
 
 impl Lab {
-    pub(super) fn open() -> io::Result<Self> {
+    fn open() -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("clawhost-attack-").tempdir()?;
         for name in ["tools", "cache"] {
             std::fs::create_dir(folder.path().join(name))?;
@@ -73,7 +100,7 @@ impl Lab {
     }
 
     /// Tries every attack under `profile`, in a part of the lab of its own.
-    pub(super) async fn attack(
+    async fn attack(
         &self,
         number: usize,
         profile: &Profile,

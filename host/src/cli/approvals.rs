@@ -14,7 +14,7 @@ use super::args::StateArgs;
 use super::fail::Fail;
 use super::hosts::Hosts;
 use super::{question, setup, show};
-use crate::clock::now_ms;
+use crate::clock::{now_ms, whole_ms};
 
 /// Answer the calls that wait for a person
 ///
@@ -173,9 +173,7 @@ fn approval(meant: &Meant, wanted: &ApproveArgs) -> Result<Value, Fail> {
     let until = match wanted.until {
         None => return Ok(json!({"id": meant.id})),
         Some(LeaseTime::Session) => json!("session"),
-        Some(LeaseTime::Time(time)) => {
-            json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
-        }
+        Some(LeaseTime::Time(time)) => json!(whole_ms(time)),
     };
     let covers = if wanted.any_arguments {
         Covers::Any

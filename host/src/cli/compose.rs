@@ -19,6 +19,7 @@ use super::fail::{Blame as _, Fail, print_document};
 use super::setup::{self, Purpose};
 use super::show;
 use crate::Host;
+use crate::clock::whole_ms;
 use crate::registry::FileDocuments;
 use crate::regular;
 
@@ -234,7 +235,7 @@ impl<'a> Plan<'a> {
             .map(|wave| self.steps(wave).map(|(_, step)| step.key.as_str()).collect::<Value>());
         json!({
             "name": self.composite.name, "waves": waves.collect::<Value>(),
-            "timeout_ms": u64::try_from(self.composite.timeout.as_millis()).unwrap_or(u64::MAX),
+            "timeout_ms": whole_ms(self.composite.timeout),
         })
     }
 

@@ -16,7 +16,7 @@ pub(super) async fn run(common: &StateArgs, server: &str, paste: bool) -> Result
     let (url, auth) = reached(&settings, server)?;
     let secrets = setup::opened_secrets(&settings, common.state.as_deref())?;
     let failed = |reason: String| Fail::new(exit::UPSTREAM, format!("{server}: {reason}"));
-    let tokens = Tokens::new(server, url, auth, HttpClient::system(), secrets).map_err(failed)?;
+    let tokens = Tokens::new(server, url, auth, &HttpClient::system(), secrets).map_err(failed)?;
     let how = match paste {
         true => {
             "in any browser, within five minutes, and paste the address at which it ends, though no page is there"

@@ -1,28 +1,19 @@
 //! Components at URLs: a server with a certificate of its own, under names that lead to this machine.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use clawhost_core::package::Reference;
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::upstream::http::tests::tls;
-use crate::upstream::http::{Lookup, Resolver, TrustedRoots};
+use crate::upstream::http::TrustedRoots;
+use crate::upstream::http::tests::{Here, read_request, tls};
 
 const MODULE: &str = "\0asm\u{1}\0\0\0";
-
-#[derive(Debug)]
-struct Here;
-
-impl Resolver for Here {
-    fn resolve(&self, _name: &str) -> Lookup {
-        Box::pin(async { Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]) })
-    }
-}
 
 /// The answer to a path: a status line with more headers, and the body.
 fn answer(path: &str) -> (&'static str, &'static str) {
@@ -49,11 +40,7 @@ async fn serve() -> (Distribution, String, Arc<Mutex<Vec<String>>>) {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                head.push(stream.read_u8().await.unwrap());
-            }
-            let head = String::from_utf8(head).unwrap();
+            let (head, _) = read_request(&mut stream).await;
             let path = head.split(' ').nth(1).unwrap().to_owned();
             let (status, body) = answer(&path);
             seen.lock().push(path);

@@ -152,8 +152,8 @@ fn walk(binary: &[u8]) -> Result<Names<'_>, String> {
     } else {
         imports::servable(names.imports.iter().map(AsRef::as_ref))
             .map_err(|reasons| reasons.join("; "))?;
-        let error = check_exports(names.exports.iter().map(AsRef::as_ref)).err();
-        error.map_or(Ok(()), |error| Err(truncate::text(&error, REASON_BYTES_MAX).to_owned()))?;
+        check_exports(names.exports.iter().map(AsRef::as_ref))
+            .map_err(|error| truncate::text(&error, REASON_BYTES_MAX).to_owned())?;
     }
     Ok(names)
 }

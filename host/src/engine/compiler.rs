@@ -19,10 +19,10 @@ use std::time::Duration;
 use clawhost_core::error::exit;
 use clawhost_core::limits::{COMPILED_BYTES_MAX, COMPILER_MEMORY_MB, COMPILER_TIMEOUT_MS};
 use clawhost_core::truncate;
-use wasmtime::Engine;
 
 use super::check::REASON_BYTES_MAX;
-use super::{COMPILING_NICE, LoadError, settings};
+use super::turn::COMPILING_NICE;
+use super::{LoadError, settings};
 use crate::jail::{self, Command, JailError, JailLimits, JailMount, JailSpec, Outcome};
 
 /// Processes and threads of a compiler: it is one.
@@ -167,14 +167,6 @@ pub(super) fn does_not(why: &str) -> String {
     format!("it does not compile: {}", truncate::text(why, REASON_BYTES_MAX))
 }
 
-/// Compiles a component here.
-///
-/// # Errors
-/// It does not compile.
-pub(super) fn code(engine: &Engine, binary: &[u8]) -> wasmtime::Result<Vec<u8>> {
-    engine.precompile_component(binary)
-}
-
 /// Says whether this program was started as a compiler by `arguments`, the first of which is its name, and
 /// for which components.
 pub(crate) fn asked(arguments: impl Iterator<Item = OsString>) -> Option<IsP3> {
@@ -196,7 +188,7 @@ pub(crate) fn serve(IsP3(is_p3): IsP3) -> Result<(), LoadError> {
     io::stdin().lock().read_to_end(&mut binary).map_err(passing)?;
     let engine = settings::compiling(is_p3);
     let engine = engine.map_err(|error| LoadError::Passing(error.to_string()))?;
-    let code = code(&engine, &binary);
+    let code = engine.precompile_component(&binary);
     let code = code.map_err(|error| LoadError::Unusable(format!("{error:#}")))?;
     let mut output = io::stdout().lock();
     output.write_all(&code).and_then(|()| output.flush()).map_err(passing)
@@ -206,6 +198,7 @@ pub(crate) fn serve(IsP3(is_p3): IsP3) -> Result<(), LoadError> {
 #[cfg(target_os = "linux")]
 mod tests {
     use claw_guest_artifacts::BUILT_IN;
+    use wasmtime::Engine;
 
     use super::*;
 

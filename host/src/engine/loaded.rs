@@ -19,7 +19,8 @@ use super::cache::Entry;
 use super::check::{self, Checked};
 use super::kinds::docs::Docs;
 use super::kinds::{self, Kind, World};
-use super::{Engine, LoadError, Scratch, background};
+use super::turn::{Scratch, background};
+use super::{Engine, LoadError};
 use crate::offload;
 use crate::sandbox::CallState;
 
@@ -174,12 +175,10 @@ impl Loaded {
             });
             work.await.map_err(|error| LoadError::Passing(error.to_string()))??;
         }
-        let gone = || LoadError::Passing("its code is not there".to_owned());
         self.code.get().ok_or_else(gone)
     }
 
     async fn prepared(self: &Arc<Self>) -> Result<Code, LoadError> {
-        let gone = || LoadError::Passing("its code is not there".to_owned());
         let listed = self.listed.as_ref().ok_or_else(gone)?;
         if let Some(code) = offload::blocking(true, || self.restored(listed))? {
             return Ok(code);
@@ -227,6 +226,10 @@ impl Loaded {
         }
         Ok(check::component(&bytes)?)
     }
+}
+
+fn gone() -> LoadError {
+    LoadError::Passing("its code is not there".to_owned())
 }
 
 clawhost_core::shows!(Loaded { digest, imports });

@@ -83,8 +83,6 @@ pub fn grants_network(grants: &Grants) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clawhost_core::grants::Mount;
-
     use super::*;
 
     #[test]

@@ -35,12 +35,7 @@ const KILL_WAIT_MS: u64 = 1_000;
 pub async fn run(spec: &JailSpec, command: Command) -> Result<Outcome, JailError> {
     let started = Instant::now();
     let Command { argv, stdin, timeout } = command;
-    let spec_here = spec.clone();
-    // Forking a large program takes its time, which is not the runtime's. Where this future is
-    // dropped meanwhile, what was started is dropped when it comes, and dies of that.
-    let starting = tokio::task::spawn_blocking(move || Running::start(&spec_here, &argv));
-    let mut running = starting.await.map_err(|error| failed(&error))??;
-
+    let mut running = Running::start(spec, argv).await?;
     let left = timeout.saturating_sub(started.elapsed());
     let work = running.work(&stdin, spec.limits.output_bytes_max);
     match tokio::time::timeout(left, work).await {
@@ -55,7 +50,7 @@ pub async fn run(spec: &JailSpec, command: Command) -> Result<Outcome, JailError
     }
 }
 
-pub(super) fn failed(error: &dyn std::error::Error) -> JailError {
+fn failed(error: &dyn std::error::Error) -> JailError {
     JailError::Failed(format!("could not run in the jail: {error}"))
 }
 
@@ -96,7 +91,15 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(spec: &JailSpec, argv: &[String]) -> Result<Self, JailError> {
+    pub(super) async fn start(spec: &JailSpec, argv: Vec<String>) -> Result<Self, JailError> {
+        let spec = spec.clone();
+        // Forking a large program takes its time, which is not the runtime's. Where this future is
+        // dropped meanwhile, what was started is dropped when it comes, and dies of that.
+        let starting = tokio::task::spawn_blocking(move || Self::started(&spec, &argv));
+        starting.await.map_err(|error| failed(&error))?
+    }
+
+    fn started(spec: &JailSpec, argv: &[String]) -> Result<Self, JailError> {
         spec.limits.check()?;
         let (held, leash) = io::pipe().map_err(|error| failed(&error))?;
         let group = group(spec)?;

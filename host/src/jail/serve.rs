@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::run::{Running, failed};
+use super::run::Running;
 use super::{JailError, JailSpec};
 
 /// A running program and its three streams. Dropping it kills the program and all it started.
@@ -26,9 +26,7 @@ pub struct Child {
 /// [`JailError::Denied`] where this system cannot give a whole jail, [`JailError::Failed`] where
 /// the program could not be started.
 pub async fn start(spec: &JailSpec, argv: Vec<String>) -> Result<Child, JailError> {
-    let spec = spec.clone();
-    let starting = tokio::task::spawn_blocking(move || Running::start(&spec, &argv));
-    let mut running = starting.await.map_err(|error| failed(&error))??;
+    let mut running = Running::start(spec, argv).await?;
     let (stdin, stdout, stderr) = running.streams();
     Ok(Child { running, stdin, stdout, stderr })
 }

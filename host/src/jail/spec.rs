@@ -66,16 +66,6 @@ impl JailLimits {
     }
 }
 
-impl JailSpec {
-    /// Returns the same jail with more in its environment: what only one command is given.
-    #[must_use]
-    pub fn with_env<'e>(&self, more: impl Iterator<Item = (&'e str, &'e str)>) -> Self {
-        let mut spec = self.clone();
-        spec.env.extend(more.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        spec
-    }
-}
-
 /// The most of the kernel that a jail uses; tests also do with less.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Most {
@@ -203,6 +193,14 @@ impl JailSpec {
             limits,
             most: Most::ALL,
         })
+    }
+
+    /// Returns the same jail with more in its environment: what only one command is given.
+    #[must_use]
+    pub fn with_env<'e>(&self, more: impl Iterator<Item = (&'e str, &'e str)>) -> Self {
+        let mut spec = self.clone();
+        spec.env.extend(more.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        spec
     }
 
     /// Executes this open program, without an environment, in the place of the one that a command names: it is

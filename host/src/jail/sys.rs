@@ -8,10 +8,15 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 
+use rustix::fs::CWD;
 use rustix::io::retry_on_intr;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+    fsconfig_create, fsmount, fsopen, move_mount, open_tree, unmount,
+};
 use rustix::process::{self, getpid, getrlimit, kill_process, setrlimit, waitpid};
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus};
 
@@ -192,53 +197,25 @@ pub(super) fn set_attributes(tree: BorrowedFd<'_>, set: u64, with_all: bool) -> 
     mount_setattr(tree.as_raw_fd(), c"", flags, &attributes)
 }
 
-/// Takes what a call that makes a descriptor returned.
-fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {
-    let fd = RawFd::try_from(check(result)?).map_err(io::Error::other)?;
-    // SAFETY: the kernel just made it, and nobody else knows its number.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 /// Makes an empty file system in memory, which stands nowhere yet.
 pub(super) fn memory_file_system() -> io::Result<OwnedFd> {
-    /// `FSOPEN_CLOEXEC` and `FSMOUNT_CLOEXEC`.
-    const CLOSE_ON_EXEC: libc::c_long = 1;
-    /// `FSCONFIG_CMD_CREATE`
-    const CREATE: libc::c_long = 6;
-    let zero: libc::c_long = 0;
-    let (open, config, mount) = (libc::SYS_fsopen, libc::SYS_fsconfig, libc::SYS_fsmount);
-    // SAFETY: the name outlives the call.
-    let made = descriptor(unsafe { libc::syscall(open, c"tmpfs".as_ptr(), CLOSE_ON_EXEC) })?;
-    let fd = libc::c_long::from(made.as_raw_fd());
-    // SAFETY: this command takes no key, value or number: null and zeros.
-    check(unsafe { libc::syscall(config, fd, CREATE, zero, zero, zero) })?;
-    // SAFETY: takes no pointer.
-    descriptor(unsafe { libc::syscall(mount, fd, CLOSE_ON_EXEC, zero) })
+    let made = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&made)?;
+    Ok(fsmount(&made, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
 }
 
 /// Copies the mount of what lies at `path`, with those in it; the copy stands nowhere yet.
 pub(super) fn copy_tree(path: &CStr) -> io::Result<OwnedFd> {
-    /// `OPEN_TREE_CLONE`
-    const CLONE: libc::c_int = 1;
-    let here = libc::c_long::from(libc::AT_FDCWD);
-    let flags = libc::c_long::from(CLONE | libc::O_CLOEXEC | libc::AT_RECURSIVE);
-    // SAFETY: the path outlives the call.
-    descriptor(unsafe { libc::syscall(libc::SYS_open_tree, here, path.as_ptr(), flags) })
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    Ok(open_tree(CWD, path, flags | OpenTreeFlags::AT_RECURSIVE)?)
 }
 
 /// Has the mount `tree` stand at `path` below `dir`.
 pub(super) fn attach(tree: BorrowedFd<'_>, dir: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
-    /// `MOVE_MOUNT_F_EMPTY_PATH`
-    const TREE_ITSELF: libc::c_long = 4;
-    let (tree, dir) = (libc::c_long::from(tree.as_raw_fd()), libc::c_long::from(dir.as_raw_fd()));
-    let (call, empty) = (libc::SYS_move_mount, c"".as_ptr());
-    // SAFETY: both texts outlive the call.
-    check(unsafe { libc::syscall(call, tree, empty, dir, path.as_ptr(), TREE_ITSELF) }).map(drop)
+    Ok(move_mount(tree, c"", dir, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
 /// Takes away the mount at `path` and all in it, which nobody finds from then on.
 pub(super) fn detach(path: &CStr) -> io::Result<()> {
-    // SAFETY: the path outlives the call.
-    let done = unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
-    check(libc::c_long::from(done)).map(drop)
+    Ok(unmount(path, UnmountFlags::DETACH)?)
 }

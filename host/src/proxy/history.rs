@@ -278,8 +278,7 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.note("wall_time_ms", ms);
+        self.note("wall_time_ms", clock::whole_ms(self.begun.elapsed()));
         // Lines stand in the order in which turns end.
         self.note("ts", clock::rfc3339(clock::now_ms()));
         self.log();

@@ -18,6 +18,7 @@ use super::events::{self, Doing, KEEPALIVE};
 use super::history::Record;
 use super::refused::Refused;
 use super::{Asked, Body, Proxy};
+use crate::clock::whole_ms;
 use crate::gate::CallContext;
 use crate::host::{Principal, ToolCall};
 use crate::upstream::provider::{Answered, Forward};
@@ -109,8 +110,7 @@ impl Proxy {
         let Course { turn, record } = course;
         loop {
             *doing.lock() = format!("managed tool round {} waiting on model", turn.rounds() + 1);
-            let spent =
-                |begun: Instant| u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let spent = |begun: Instant| whole_ms(begun.elapsed());
             let left = bounds.total_timeout_ms.saturating_sub(spent(begun));
             let answer = self.model(asked, turn.request(), left, record).await?;
             match turn.hear(answer, spent(begun))? {

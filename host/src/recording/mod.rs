@@ -30,6 +30,7 @@ pub(crate) use bytes::Blob;
 pub use shelf::Recordings;
 
 use self::exchange::Exchange;
+use crate::clock;
 use crate::secrets::Secrets;
 
 /// Version of the format of a recording.
@@ -104,7 +105,7 @@ impl Recording {
             component: String::new(),
             tool: tool.to_owned(),
             arguments: String::new(),
-            timeout_ms: u64::try_from(limits.timeout.as_millis()).unwrap_or(u64::MAX),
+            timeout_ms: clock::whole_ms(limits.timeout),
             memory_bytes: limits.memory_bytes,
             output_bytes: limits.output_bytes,
             answers: VecDeque::new(),
@@ -167,9 +168,9 @@ impl Tape {
     pub(crate) fn begin(&self, arguments: &str, timeout: Duration) {
         self.keeps(|reel| {
             reel.weigh(arguments);
-            let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-            let (arguments, recording) = (arguments.to_owned(), &mut reel.recording);
-            (recording.arguments, recording.timeout_ms) = (arguments, timeout_ms);
+            let recording = &mut reel.recording;
+            arguments.clone_into(&mut recording.arguments);
+            recording.timeout_ms = clock::whole_ms(timeout);
         });
     }
 

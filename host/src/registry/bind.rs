@@ -26,7 +26,8 @@ use super::offer::{Offer, Offered};
 use super::own::Own;
 use super::package;
 use super::releases::Served;
-use super::{Code, Runnable, Shelf, Snapshot, Sources};
+use super::shelf::{Runnable, Snapshot};
+use super::{Code, Shelf, Sources};
 use crate::sandbox::{Backends, Sandbox};
 pub(super) use claims::Claims;
 
@@ -206,8 +207,7 @@ impl Binder {
                         draft.refuse(&offer.origin, &reason);
                         continue;
                     }
-                    let ckp = catalog::ckp_name(name);
-                    let sidecar = sidecars.iter().find(|binding| binding.name == ckp);
+                    let sidecar = sidecars.iter().find(|own| own.name == tool.ckp_name);
                     self.bind_claimed(draft, file, (offer, tool), sidecar);
                 }
             }

@@ -8,7 +8,7 @@ use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 use clawhost_core::limits::DROP_IN_FILES_MAX;
 use clawhost_core::manifest::{DocumentError, ToolBinding};
 use clawhost_core::package::SIGNATURE_ENDING;
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::bridge::Pins;
 use super::needs;
@@ -43,15 +43,9 @@ pub(super) enum Status {
 /// A load under way. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Load {
-    pub(super) task: AbortHandle,
+    pub(super) _task: AbortOnDropHandle<()>,
     /// It only tries again what failed before: nothing new is to be expected.
     pub(super) is_retry: bool,
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl Status {
@@ -245,10 +239,8 @@ fn owner<'a>(document: &str, stems: &BTreeSet<&'a str>) -> Option<&'a str> {
 }
 
 /// Says why a document that belongs to no component has no effect, and what would be right.
-pub(super) fn stray() -> &'static str {
-    "it belongs to no component here and has no effect: the document of `<stem>.wasm` or \
-     `<stem>.wat` is named `<stem>.yaml`, or `<stem>.<tool>.yaml` for one tool of several"
-}
+pub(super) const STRAY: &str = "it belongs to no component here and has no effect: the document of `<stem>.wasm` or \
+     `<stem>.wat` is named `<stem>.yaml`, or `<stem>.<tool>.yaml` for one tool of several";
 
 /// Reads a file of at most `bytes_max`.
 ///
@@ -338,12 +330,5 @@ mod tests {
             sender.send((is_passing("link"), is_passing("fifo"))).unwrap();
         });
         assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok((true, true)));
-    }
-
-    #[tokio::test]
-    async fn a_load_ends_with_its_file() {
-        let task = tokio::spawn(std::future::pending::<()>());
-        drop(Load { task: task.abort_handle(), is_retry: false });
-        assert!(task.await.unwrap_err().is_cancelled());
     }
 }

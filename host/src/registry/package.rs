@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use clawhost_core::catalog::{Origin, Refused, ckp_name};
+use clawhost_core::catalog::{Origin, Refused};
 use clawhost_core::manifest::{Component, Fetched, ToolBinding};
 
 use super::Sources;
@@ -47,7 +47,7 @@ async fn load_one(
     let mut offer = offer.map_err(|error| error.to_string())?;
     let text = component.signature.as_deref().unwrap_or_default();
     offer.signed_by = signed_by(&sources.manifest, &component.bytes, text);
-    offer.tools.retain(|tool| ckp_name(&tool.definition.name) == name);
+    offer.tools.retain(|tool| tool.ckp_name == name);
     // Two names that become the same one do not both have it.
     offer.tools.truncate(1);
     if offer.tools.is_empty() {

@@ -12,8 +12,8 @@ use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
 
 use super::bind::{Claims, listed, taken};
 use super::drop_in::{self, Status};
+use super::job::{Job, Place};
 use super::offer::Offer;
-use super::watch::{Job, Place};
 use crate::engine::Engine;
 
 /// What is in a tools folder.
@@ -52,7 +52,7 @@ pub async fn preview(
     }
     found.compare(&place, replaceable, sound);
     for stray in &listing.strays {
-        found.refuse(&path.join(stray), drop_in::stray());
+        found.refuse(&path.join(stray), drop_in::STRAY);
     }
     found
 }

@@ -8,30 +8,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
-use clawhost_core::catalog::{Origin, ckp_name};
-use clawhost_core::limits::{
-    COMPONENT_BYTES_MAX, DOCUMENT_BYTES_MAX, DROP_IN_DEBOUNCE_MS, DROP_IN_RESCAN_MS,
-    SIGNATURE_BYTES_MAX,
-};
-use clawhost_core::manifest::{DocumentError, Manifest, ToolBinding};
-use clawhost_core::package::VerifyingKey;
+use clawhost_core::limits::{DROP_IN_DEBOUNCE_MS, DROP_IN_RESCAN_MS};
 use notify::Watcher as _;
 use notify::event::{AccessKind, AccessMode, EventKind};
 use tokio::sync::{mpsc, watch};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::bind::Binder;
-use super::bridge::Pins;
 use super::drop_in::{self, DropIn, Facts, Fingerprint, Listing, Load, Status};
-use super::locked::{self, LOCK_FILE};
-use super::offer::{Offer, signed_by};
+use super::job::{Job, Place};
+use super::locked::LOCK_FILE;
 use super::releases::{Follower, Served};
 use super::{Shelf, Sources};
-use crate::engine::{Engine, LoadError, Source, background};
 
 const DEBOUNCE: Duration = Duration::from_millis(DROP_IN_DEBOUNCE_MS);
 const RESCAN: Duration = Duration::from_millis(DROP_IN_RESCAN_MS);
@@ -39,13 +31,7 @@ const RESCAN: Duration = Duration::from_millis(DROP_IN_RESCAN_MS);
 /// Keeps the catalog in step with the directory and the servers until it is dropped.
 #[derive(Debug)]
 pub struct Watcher {
-    task: JoinHandle<()>,
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: AbortOnDropHandle<()>,
 }
 
 type Loaded = (String, Fingerprint, Status);
@@ -123,7 +109,7 @@ pub(super) async fn start(
         folder.watcher = notifications(&folder.place.path, folder.notes.clone());
     }
     let task = tokio::spawn(keeper.run(noted));
-    Ok(Some(Watcher { task }))
+    Ok(Some(Watcher { _task: AbortOnDropHandle::new(task) }))
 }
 
 impl Keeper {
@@ -369,7 +355,7 @@ impl Folder {
     fn take_in(&mut self, name: &str, print: &Fingerprint) {
         let known = self.files.get(name);
         let is_retry = known.is_some_and(|file| file.print == *print);
-        let load = Some(Load { task: self.start_load(name, print), is_retry });
+        let load = Some(Load { _task: self.start_load(name, print), is_retry });
         if let Some(file) = self.files.get_mut(name) {
             file.print = print.clone();
             file.load = load;
@@ -380,7 +366,7 @@ impl Folder {
         self.files.insert(name.to_owned(), file);
     }
 
-    fn start_load(&self, name: &str, print: &Fingerprint) -> AbortHandle {
+    fn start_load(&self, name: &str, print: &Fingerprint) -> AbortOnDropHandle<()> {
         let (place, name) = (self.place.clone(), name.to_owned());
         let job = Arc::new(Job { place, name, print: print.clone() });
         let loads = self.loads.clone();
@@ -389,7 +375,7 @@ impl Folder {
             // The receiver is gone where the host is stopping.
             drop(loads.send((job.name.clone(), job.print.clone(), status)));
         };
-        tokio::spawn(load).abort_handle()
+        AbortOnDropHandle::new(tokio::spawn(load))
     }
 
     /// Takes a finished load, unless the file has changed or gone since.
@@ -399,110 +385,6 @@ impl Folder {
         };
         file.status = status;
         file.load = None;
-    }
-}
-
-/// Where files lie, and what loads them.
-#[derive(Clone)]
-pub(super) struct Place {
-    pub(super) dir: Arc<Dir>,
-    pub(super) path: PathBuf,
-    pub(super) engine: Arc<Engine>,
-    pub(super) manifest: Arc<Manifest>,
-    /// What was accepted of files; nothing where nobody serves them.
-    pub(super) pins: Option<Pins>,
-}
-
-/// Loading one file: its documents, its bytes, its code.
-pub(super) struct Job {
-    pub(super) place: Place,
-    pub(super) name: String,
-    pub(super) print: Fingerprint,
-}
-
-impl Job {
-    pub(super) async fn load(self: &Arc<Self>) -> Result<Status, LoadError> {
-        if let Some(name) = self.print.irregular() {
-            return Err(LoadError::Unusable(format!(
-                "`{name}` is no regular file: links are not followed here, copy the file itself"
-            )));
-        }
-        let Place { engine, pins, .. } = &self.place;
-        let mut turn = engine.turn().await?;
-        let (this, mut sidecars) = (Arc::clone(self), Ok(Ok(Vec::new())));
-        if self.print.sidecars().next().is_some() {
-            (sidecars, turn) = background(turn, move || this.sidecars()).await?;
-        }
-        let sidecars = match sidecars? {
-            Ok(sidecars) => sidecars,
-            Err(problems) => return Ok(Status::Wrong(problems)),
-        };
-        let (this, found) = (Arc::clone(self), Arc::new(OnceLock::new()));
-        let tell = Arc::clone(&found);
-        let read = move || {
-            let bytes = drop_in::read(&this.place.dir, &this.name, COMPONENT_BYTES_MAX)?;
-            let is_pulled = match &this.place.manifest.locked {
-                Some(folder) => locked::check(folder, &this.name, &bytes)?,
-                None => false,
-            };
-            drop(tell.set((this.signers(&bytes)?, is_pulled)));
-            Ok(bytes.into())
-        };
-        let origin = Origin::DropIn { file: self.name.clone() };
-        let mut offer = Offer::load_in(engine, turn, origin, Source::new(read)).await?;
-        (offer.signed_by, offer.is_pulled) = found.get().cloned().unwrap_or_default();
-        self.check(&sidecars, &offer)?;
-        Ok(match pins {
-            Some(pins) => Status::accepted(pins, offer, sidecars).await,
-            None => Status::Ready { offer, sidecars },
-        })
-    }
-
-    /// Checks that the documents bind what the component offers, and nothing twice.
-    fn check(&self, sidecars: &[ToolBinding], offer: &Offer) -> Result<(), String> {
-        let offered: Vec<String> =
-            offer.tools.iter().map(|tool| ckp_name(&tool.definition.name)).collect();
-        if let Some(stray) = sidecars.iter().find(|binding| !offered.contains(&binding.name)) {
-            return Err(format!(
-                "{} binds a tool `{}`; the component offers {}",
-                stray.at,
-                stray.name,
-                offered.join(", ")
-            ));
-        }
-        let twice = |binding: &&ToolBinding| {
-            self.place.manifest.tools.iter().any(|bound| bound.name == binding.name)
-        };
-        if let Some(binding) = sidecars.iter().find(twice) {
-            return Err(format!(
-                "{} binds `{}`, which the manifest binds too: keep one of them",
-                binding.at, binding.name
-            ));
-        }
-        Ok(())
-    }
-
-    /// Returns whose signature lies beside the file, of these very bytes.
-    fn signers(&self, bytes: &[u8]) -> Result<Vec<VerifyingKey>, LoadError> {
-        let Place { dir, manifest, .. } = &self.place;
-        let wanted = self.print.signature().filter(|_| !manifest.signing_keys().is_empty());
-        let Some(name) = wanted else { return Ok(Vec::new()) };
-        let text = drop_in::read(dir, name, SIGNATURE_BYTES_MAX)?;
-        Ok(signed_by(manifest, bytes, &String::from_utf8_lossy(&text)))
-    }
-
-    /// Reads the documents: what they bind, or every problem of them.
-    fn sidecars(&self) -> Result<Result<Vec<ToolBinding>, Vec<DocumentError>>, LoadError> {
-        let (mut bound, mut problems) = (Vec::new(), Vec::new());
-        for name in self.print.sidecars() {
-            let Place { dir, path, manifest, .. } = &self.place;
-            let bytes = drop_in::read(dir, name, DOCUMENT_BYTES_MAX as u64)?;
-            match manifest.read_sidecar(&path.join(name), &bytes) {
-                Ok(binding) => bound.push(binding),
-                Err(more) => problems.extend(more),
-            }
-        }
-        Ok(if problems.is_empty() { Ok(bound) } else { Err(problems) })
     }
 }
 

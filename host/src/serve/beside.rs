@@ -18,7 +18,6 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -153,7 +152,7 @@ impl<C: Calls> McpServer<C> {
         let Some(tool) = tool else { return Ok(CompleteResult::default()) };
         let mut asked = json!({"ref": params.r#ref, "argument": params.argument});
         if let (Some(context), Some(asked)) = (&params.context, asked.as_object_mut()) {
-            asked.insert("context".to_owned(), plain(context));
+            asked.insert("context".to_owned(), json!(context));
         }
         match self.used(call(tool, &asked), &context).await? {
             Used::Reply(reply) => {
@@ -226,10 +225,6 @@ impl<C: Calls> McpServer<C> {
 fn call(tool: String, arguments: &Value) -> CallToolRequestParams {
     CallToolRequestParams::new(tool)
         .with_arguments(arguments.as_object().cloned().unwrap_or_default())
-}
-
-fn plain(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
 }
 
 /// Returns the error that a server's own is: with its code where that says what is wrong with the request.

@@ -192,6 +192,11 @@ fn refused(error: CallError) -> CallToolResult {
     result
 }
 
+/// Returns a tool's answer as the JSON that an MCP client would get.
+pub(crate) fn result_json(of: ToolReply) -> Value {
+    serde_json::to_value(reply(of, Era::Modern)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use clawhost_core::error::ErrorKind;

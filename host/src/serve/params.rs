@@ -107,6 +107,11 @@ impl<'a> Params<'a> {
         self.read(key, &format!("a whole number of {min} or more"), fits)
     }
 
+    /// Returns a yes or a no; what is left out is a no.
+    pub(crate) fn flag(&self, key: &str) -> Result<bool, Fault> {
+        Ok(self.read(key, "true or false", Value::as_bool)?.unwrap_or(false))
+    }
+
     /// Returns a request's own id: 8-4-4-4-12 hexadecimal digits. The protocol's own examples are
     /// no UUIDs of RFC 4122, so their version is not looked at.
     pub(crate) fn request_id(&self, key: &str) -> Result<&'a str, Fault> {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::calls::Calls;
+use crate::clock::whole_ms;
 use crate::host::Host;
 
 /// Says what a host serves, and what it does now, `started` being when it began to serve.
@@ -22,7 +23,7 @@ pub(super) fn status<C: Calls>(calls: &C, started: Instant) -> Value {
         "name": "clawhost",
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
-        "uptime_ms": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "uptime_ms": whole_ms(started.elapsed()),
         "calls_running": services.running.len(),
         "pending": services.approvals.pending().len(),
         "catalog_version": catalog.version,
@@ -44,7 +45,7 @@ pub(crate) fn tools(host: &Host, catalog: &Catalog, place: fn(&Path) -> String) 
             "digest": tool.digest,
             "sandbox": tool.grants.profile,
             "may_touch": tool.calls().unwrap_or_else(|| tool.grants.touches(place)),
-            "timeout_ms": u64::try_from(tool.timeout().as_millis()).unwrap_or(u64::MAX),
+            "timeout_ms": whole_ms(tool.timeout()),
             "policy": host.standing(tool).name(),
             "quarantine": host.quarantine().resting(&tool.ckp_name),
         })

@@ -79,19 +79,17 @@ impl Carrier for Exporter {
     async fn take(&mut self, records: &[Arc<Record>]) -> Result<(), Failure> {
         let version = self.metrics.version();
         let metrics = if version == self.exported { None } else { self.metrics.collect() };
-        if !records.is_empty() || metrics.is_some() {
-            let is_settled = match &self.to {
-                To::Collector(otlp) => otlp.export(records, metrics.as_ref()).await?,
-                To::Place(place) => {
-                    place.write(&to_json(records, metrics.as_ref())).await?;
-                    true
-                }
-            };
-            if !is_settled {
-                return Ok(());
+        let is_settled = match &self.to {
+            _ if records.is_empty() && metrics.is_none() => true,
+            To::Collector(otlp) => otlp.export(records, metrics.as_ref()).await?,
+            To::Place(place) => {
+                place.write(&to_json(records, metrics.as_ref())).await?;
+                true
             }
+        };
+        if is_settled {
+            self.exported = version;
         }
-        self.exported = version;
         Ok(())
     }
 

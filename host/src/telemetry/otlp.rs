@@ -42,7 +42,7 @@ pub(super) struct Otlp {
     /// Why the last request failed: the crates' errors do not say it.
     failure: LastFailure,
     /// Makes the ids of this host's spans differ from those of any other.
-    nonce: [u8; 16],
+    key: [u8; 32],
 }
 
 type LastFailure = Arc<Mutex<Option<Failure>>>;
@@ -66,8 +66,8 @@ impl Otlp {
         let metrics = over_http(MetricExporter::builder().with_http(), &metrics, client(&metrics)?)
             .build()
             .map_err(Failure::lasting)?;
-        let nonce = random::bytes().map_err(Failure::lasting)?;
-        Ok(Self { spans, metrics, failure, nonce })
+        let key = random::bytes().map_err(Failure::lasting)?;
+        Ok(Self { spans, metrics, failure, key })
     }
 
     /// Hands spans and sums over; says whether the sums are settled: taken, or refused for good.
@@ -105,7 +105,7 @@ impl Otlp {
         whole.status = status(&record.event);
         let mut facts = facts(&record.event);
         facts.remove("stages");
-        attributes_of("clawhost", &Value::Object(facts), &mut whole.attributes);
+        whole.attributes = facts.into_iter().map(attribute).collect();
         if let Event::Call(call) = &record.event {
             return self.of_call(call, whole);
         }
@@ -144,7 +144,7 @@ impl Otlp {
     /// one that made it.
     fn id<const N: usize>(&self, of: &str) -> [u8; N] {
         let mut id = [0; N];
-        let mut hash = blake3::Hasher::new_keyed(&key(self.nonce));
+        let mut hash = blake3::Hasher::new_keyed(&self.key);
         hash.update(of.as_bytes()).finalize_xof().fill(&mut id);
         id
     }
@@ -179,10 +179,6 @@ fn over_http<B: WithHttpConfig + WithExportConfig>(builder: B, url: &str, client
     builder.with_protocol(Protocol::HttpBinary).with_endpoint(url)
 }
 
-fn key(nonce: [u8; 16]) -> [u8; 32] {
-    *blake3::hash(&nonce).as_bytes()
-}
-
 fn name(event: &Event) -> String {
     match event {
         Event::Call(call) => format!("{} {}", event.name(), call.tool),
@@ -212,19 +208,17 @@ fn status(event: &Event) -> Status {
     }
 }
 
-/// Turns facts into attributes: `clawhost.tool`, …; what is no plain value as JSON.
-fn attributes_of(prefix: &str, facts: &Value, attributes: &mut Vec<KeyValue>) {
-    for (key, fact) in facts.as_object().into_iter().flatten() {
-        let key = format!("{prefix}.{key}");
-        attributes.push(match fact {
-            Value::Bool(flag) => KeyValue::new(key, *flag),
-            Value::Number(number) => match number.as_i64() {
-                Some(whole) => KeyValue::new(key, whole),
-                None => KeyValue::new(key, number.as_f64().unwrap_or_default()),
-            },
-            Value::String(text) => KeyValue::new(key, text.clone()),
-            other => KeyValue::new(key, other.to_string()),
-        });
+/// Turns a fact into an attribute: `clawhost.tool`, …; what is no plain value as JSON.
+fn attribute((key, fact): (String, Value)) -> KeyValue {
+    let key = format!("clawhost.{key}");
+    match fact {
+        Value::Bool(flag) => KeyValue::new(key, flag),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => KeyValue::new(key, whole),
+            None => KeyValue::new(key, number.as_f64().unwrap_or_default()),
+        },
+        Value::String(text) => KeyValue::new(key, text),
+        other => KeyValue::new(key, other.to_string()),
     }
 }
 

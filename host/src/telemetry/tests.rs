@@ -1,14 +1,17 @@
 //! What every exporter has to keep: it takes what it can, and nobody waits for it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clawhost_core::limits::TELEMETRY_QUEUE_MAX;
 use clawhost_core::manifest::{EventFlags, ExporterKind, ExporterPlan, MetricFlags, TelemetryPlan};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::secrets::Secrets;
+use crate::upstream::http::HttpClient;
+use crate::upstream::http::tests::read_request;
 
 /// Returns a plan in which everything is on, with these exporters.
 pub(super) fn plan(kinds: Vec<ExporterKind>) -> TelemetryPlan {
@@ -158,13 +161,10 @@ async fn a_webhook_gets_batches_with_its_token_and_a_busy_one_gets_them_again() 
     let secrets = Secrets::new(sources);
     let telemetry = Telemetry::start(&plan, "claw", &HttpClient::system(), &secrets);
     telemetry.emit(call(7));
-    let first = answer(&listener, "503 Service Unavailable\r\nRetry-After: 0").await;
-    let second = answer(&listener, "200 OK").await;
-    let events = |request: &str| -> Vec<Value> {
-        serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
-    };
+    let (_, first) = answer(&listener, "503 Service Unavailable\r\nRetry-After: 0").await;
+    let (head, second) = answer(&listener, "200 OK").await;
+    let events = |body: &str| -> Vec<Value> { serde_json::from_str(body).unwrap() };
     assert_eq!(events(&first)[0], events(&second)[0]);
-    let (head, _) = second.split_once("\r\n\r\n").unwrap();
     assert!(
         head.to_ascii_lowercase().contains("authorization: bearer s3cret-of-the-hook"),
         "{head}"
@@ -184,29 +184,18 @@ async fn measurements_that_a_collector_refused_once_are_sent_again_without_anoth
         ("POST /v1/metrics ", "503 Service Unavailable"),
         ("POST /v1/metrics ", "200 OK"),
     ] {
-        let request = answer(&listener, status).await;
-        assert!(request.starts_with(path), "{request}");
+        let (head, _) = answer(&listener, status).await;
+        assert!(head.starts_with(path), "{head}");
     }
 }
 
-/// Reads one request and answers it; returns the request.
-async fn answer(listener: &TcpListener, status: &str) -> String {
+/// Reads one request and answers it; returns its head and its body.
+async fn answer(listener: &TcpListener, status: &str) -> (String, String) {
     let (mut stream, _) = listener.accept().await.unwrap();
-    let mut bytes = Vec::new();
-    loop {
-        let mut more = [0; 4_096];
-        let count = stream.read(&mut more).await.unwrap();
-        bytes.extend_from_slice(&more[..count]);
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n")
-            && let Some(length) = head.to_ascii_lowercase().split("content-length: ").nth(1)
-            && body.len() >= length.lines().next().unwrap().parse::<usize>().unwrap()
-        {
-            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-            stream.write_all(answer.as_bytes()).await.unwrap();
-            return text;
-        }
-    }
+    let request = read_request(&mut stream).await;
+    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    request
 }
 
 #[tokio::test]

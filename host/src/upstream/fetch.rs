@@ -94,14 +94,13 @@ impl Web {
             let Some(next) = redirect(&ask.url, answer.status(), answer.headers())? else {
                 return Ok(answer);
             };
-            rules = match next.origin() == named.origin() {
-                true => own(&named)?,
-                false => public(&next)?,
-            };
-            if next.origin() != named.origin() {
+            rules = if next.origin() == named.origin() {
+                own(&named)?
+            } else {
                 // They are not sent again where it sends back.
                 ask.headers.clear();
-            }
+                public(&next)?
+            };
             ask.url = next;
         }
         Err(Unfetched(format!("{named}: sends elsewhere more than {REDIRECTS_MAX} times")))

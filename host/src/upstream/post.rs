@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use clawhost_core::egress::{self, EgressRules};
 use clawhost_core::limits::{POST_ANSWER_BYTES_MAX, POST_MS};
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 
-use super::http::{CheckedRequest, HttpClient, RequestLimits, sensitive};
+use super::http::{CheckedRequest, HttpClient, RequestLimits, retry_after, sensitive};
 use crate::outbox::Failure;
 use crate::secrets::Secrets;
 
@@ -58,7 +58,7 @@ impl Poster {
         let answer = self.client.send(checked, &limits).await.map_err(Failure::passing)?;
         let (head, body) = answer.into_parts();
         if !head.status.is_success() {
-            return Err(refused(head.status, head.headers.get(RETRY_AFTER)));
+            return Err(refused(head.status, &head.headers));
         }
         let body = body.collect().await.map_err(Failure::passing)?.to_bytes();
         Ok(Response::from_parts(head, body))
@@ -92,27 +92,29 @@ impl Poster {
 }
 
 /// A server that is busy or broken may take it later; one that understood and refused will not.
-fn refused(status: StatusCode, retry_after: Option<&HeaderValue>) -> Failure {
+fn refused(status: StatusCode, headers: &HeaderMap) -> Failure {
     let reason = format!("the server answers {status}");
     let may_pass = status.is_server_error()
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
-    let seconds = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    Failure { reason, is_final: !may_pass, retry_after: seconds.map(Duration::from_secs) }
+    Failure { reason, is_final: !may_pass, retry_after: retry_after(headers) }
 }
 
 #[cfg(test)]
 mod tests {
+    use http::header::RETRY_AFTER;
+
     use super::*;
 
     #[test]
     fn what_may_pass_is_told_from_what_will_not() {
-        let wait = HeaderValue::from_static(" 7 ");
-        let busy = refused(StatusCode::SERVICE_UNAVAILABLE, Some(&wait));
+        let wait = |text| HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(text))]);
+        let busy = refused(StatusCode::SERVICE_UNAVAILABLE, &wait(" 7 "));
         assert_eq!((busy.is_final, busy.retry_after), (false, Some(Duration::from_secs(7))));
-        assert!(!refused(StatusCode::TOO_MANY_REQUESTS, None).is_final);
-        assert!(refused(StatusCode::UNAUTHORIZED, None).is_final);
-        assert!(refused(StatusCode::FOUND, None).is_final);
-        let date = HeaderValue::from_static("Wed, 21 Oct 2026 07:28:00 GMT");
-        assert_eq!(refused(StatusCode::BAD_GATEWAY, Some(&date)).retry_after, None);
+        let none = HeaderMap::new();
+        assert!(!refused(StatusCode::TOO_MANY_REQUESTS, &none).is_final);
+        assert!(refused(StatusCode::UNAUTHORIZED, &none).is_final);
+        assert!(refused(StatusCode::FOUND, &none).is_final);
+        let date = wait("Wed, 21 Oct 2026 07:28:00 GMT");
+        assert_eq!(refused(StatusCode::BAD_GATEWAY, &date).retry_after, None);
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::show;
 use super::Story;
+use crate::clock::whole_ms;
 use crate::sandbox::fs::{Fault, Outlook};
 
 impl Story<'_> {
@@ -54,7 +55,7 @@ impl Story<'_> {
             "sandbox": {
                 "profile": grants.profile,
                 "may_touch": show::touches(grants),
-                "timeout_ms": u64::try_from(grants.limits.timeout.as_millis()).unwrap_or(u64::MAX),
+                "timeout_ms": whole_ms(grants.limits.timeout),
                 "paths": paths.iter().map(outlook).collect::<Value>(),
                 "tool_refuses": self.tool_refuses,
             },

@@ -203,9 +203,7 @@ impl Binder {
         let source = Source { origin: &origin, code: Code::Bridged(bridged) };
         self.bind(draft, &source, &offered, Some(&binding));
     }
-}
 
-impl Binder {
     /// Returns the names of a tool of `server`; one that can have none, or one of another server's,
     /// is refused.
     fn named(

@@ -42,8 +42,7 @@ impl Binder {
     /// Says whether the name of one of the registry is nobody else's; refuses it otherwise.
     fn is_free(&self, draft: &mut Draft, Own { origin, offered, .. }: &Own) -> bool {
         let name = &offered.definition.name;
-        let reason = self.reserved(name);
-        reason.into_iter().map(|reason| draft.refuse_tool(origin, name, &reason)).count() == 0
+        self.reserved(name).inspect(|reason| draft.refuse_tool(origin, name, reason)).is_none()
     }
 
     /// One whose whole is over the bounds is not served: what it calls may be others' and not of its file.

@@ -31,18 +31,21 @@ impl Binder {
         self.refused = known;
     }
 
-    /// Lists what has no effect, so that a typing error is seen: built-in components that
-    /// failed, documents without a component, those that bind a tool nobody offers, and rules
-    /// for one.
+    /// Lists what has no effect, so that a typing error is seen.
     pub(super) fn report(&self, draft: &mut Draft, strays: &BTreeSet<String>) {
         let refused = &mut draft.catalog.refused;
         refused.extend(self.built_in.iter().filter_map(|offer| offer.as_ref().err()).cloned());
         refused.extend(self.packaged.iter().filter_map(|one| one.as_ref().err()).cloned());
-        refused.extend(strays.iter().map(|name| Refused::new(name, drop_in::stray())));
+        refused.extend(strays.iter().map(|name| Refused::new(name, drop_in::STRAY)));
         // A file that is still loading may be the one that offers it.
-        if !draft.catalog.loading.is_empty() {
-            return;
+        if draft.catalog.loading.is_empty() {
+            self.report_unoffered(draft);
+            self.report_idle(draft);
         }
+    }
+
+    /// Lists documents that bind a tool which nobody offers.
+    fn report_unoffered(&self, draft: &mut Draft) {
         let manifest = &self.sources.manifest;
         for binding in &manifest.tools {
             // Why the code that came with a document is not served was said.
@@ -56,9 +59,15 @@ impl Binder {
                     None => format!("no component offers a tool `{}`", binding.name),
                 };
                 let reason = builtin::missing(&binding.name).unwrap_or_else(nobody);
-                refused.push(Refused::new(&binding.at, &reason).of(&binding.name));
+                let refused = Refused::new(&binding.at, &reason).of(&binding.name);
+                draft.catalog.refused.push(refused);
             }
         }
+    }
+
+    /// Lists rules that hold for no tool, and what of a tool holds for nothing.
+    fn report_idle(&self, draft: &mut Draft) {
+        let manifest = &self.sources.manifest;
         let served = draft.catalog.tools().map(|tool| tool.ckp_name.clone());
         let names = builtin::built_in_names().chain(served);
         let is_declared =

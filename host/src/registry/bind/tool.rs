@@ -195,13 +195,7 @@ fn hints(
 
 /// Returns what is shown of hints where the operator has `said` some of them.
 fn overlaid(own: Annotations, said: &Map<String, Value>) -> Annotations {
-    let hint = |key: &str| said.get(key).and_then(Value::as_bool).or_else(|| own.hint(key));
-    Annotations {
-        read_only: hint("readOnlyHint"),
-        destructive: hint("destructiveHint"),
-        idempotent: hint("idempotentHint"),
-        open_world: hint("openWorldHint"),
-    }
+    Annotations::of(|key| said.get(key).and_then(Value::as_bool).or_else(|| own.hint(key)))
 }
 
 /// Returns the hints that rules may trust: the word of the host, and of the program it is part of, about
@@ -219,16 +213,11 @@ fn declared(
 
 /// Joins two untrusted descriptions: of each hint the one that asks for more care.
 fn careful(own: Annotations, other: &Map<String, Value>) -> Annotations {
-    let join = |own: Option<bool>, key: &str, careful: bool| {
-        let other = other.get(key).and_then(Value::as_bool);
+    Annotations::of(|key| {
+        let careful = matches!(key, "destructiveHint" | "openWorldHint");
+        let (own, other) = (own.hint(key), other.get(key).and_then(Value::as_bool));
         own.into_iter().chain(other).find(|hint| *hint == careful).or(own).or(other)
-    };
-    Annotations {
-        read_only: join(own.read_only, "readOnlyHint", false),
-        destructive: join(own.destructive, "destructiveHint", true),
-        idempotent: join(own.idempotent, "idempotentHint", false),
-        open_world: join(own.open_world, "openWorldHint", true),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use clawhost_core::manifest::{Definition, DocumentError, Manifest};
 use clawhost_core::package::VerifyingKey;
 use clawhost_core::release::{Release, Released, ReleasedCode};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Pin, ReleaseError, Releases};
 use crate::engine::{Engine, LoadError, Loaded};
@@ -41,13 +41,7 @@ pub(in crate::registry) struct Served {
 #[derive(Debug)]
 pub(in crate::registry) struct Follower {
     served: watch::Receiver<Option<Arc<Served>>>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Follower {
@@ -73,7 +67,7 @@ impl Follower {
                 }
             }
         });
-        Self { served, task }
+        Self { served, _task: AbortOnDropHandle::new(task) }
     }
 
     /// Says whether nothing was taken in of the registry yet, or not what is known of it by now.
@@ -280,7 +274,8 @@ mod tests {
     #[tokio::test]
     async fn what_was_found_before_anybody_waited_for_it_is_still_to_be_taken_in() {
         let (tell, served) = watch::channel(None);
-        let mut follower = Follower { served, task: tokio::spawn(async {}) };
+        let task = AbortOnDropHandle::new(tokio::spawn(async {}));
+        let mut follower = Follower { served, _task: task };
         assert!(follower.is_looking());
         tell.send_replace(Some(Arc::default()));
         assert!(follower.is_looking());

@@ -152,8 +152,8 @@ impl Capabilities {
         let tools = params.object_or_none("tools")?;
         let memory = params.object_or_none("memory")?.is_some();
         let swarm = params.object_or_none("swarm")?;
-        let progress = switch(params, tools, "tools", "progress")?;
-        let events = switch(params, swarm, "swarm", "events")?;
+        let progress = switch(tools, "capabilities.tools.", "progress")?;
+        let events = switch(swarm, "capabilities.swarm.", "events")?;
         let swarm = swarm.is_some();
         Ok(Self { all: wanted.is_empty(), tools: tools.is_some(), progress, memory, swarm, events })
     }
@@ -174,18 +174,9 @@ impl Capabilities {
     }
 }
 
-/// Reads `capabilities.<of>.<key>`: off where it is not there.
-fn switch(
-    params: Params<'_>,
-    members: Option<&Map<String, Value>>,
-    of: &str,
-    key: &str,
-) -> Result<bool, Fault> {
-    match members.and_then(|members| members.get(key)) {
-        None => Ok(false),
-        Some(Value::Bool(wanted)) => Ok(*wanted),
-        Some(_) => Err(params.fault(&format!("{of}.{key}"), "has to be true or false")),
-    }
+/// Reads a switch of an object that is reached as `at` says: off where that is not there.
+fn switch(members: Option<&Map<String, Value>>, at: &str, key: &str) -> Result<bool, Fault> {
+    members.map_or(Ok(false), |members| Params::within(members, at).flag(key))
 }
 
 fn switched(key: &str, on: bool) -> Value {

@@ -87,26 +87,26 @@ impl<T: Clone> Life<T> {
     pub(super) fn taking_calls(&self) -> Result<T, Fault> {
         match (self.state, &self.agreed) {
             (State::Ready | State::Error, Some(agreed)) => Ok(agreed.clone()),
-            (state, _) => Err(self.wrong(state)),
+            _ => Err(self.wrong()),
         }
     }
 
     /// Says whether the session has begun, be it over again.
     pub(super) fn has_begun(&self) -> Result<(), Fault> {
         match self.state {
-            State::Init | State::Starting => Err(self.wrong(self.state)),
+            State::Init | State::Starting => Err(self.wrong()),
             State::Error | State::Ready | State::Stopped | State::Stopping => Ok(()),
         }
     }
 
-    fn wrong(&self, state: State) -> Fault {
-        let message = match state {
+    fn wrong(&self) -> Fault {
+        let message = match self.state {
             State::Init | State::Starting => "no session has begun: send claw.initialize first",
             State::Stopping => "the session is stopping and takes no more requests",
             State::Stopped => "the session has stopped: begin another with claw.initialize",
             State::Error | State::Ready => "the session cannot do this now",
         };
-        refused(state, message)
+        refused(self.state, message)
     }
 
     /// Begins a session; [`Life::ready`] or [`Life::back`] has to follow.
@@ -141,8 +141,14 @@ impl<T: Clone> Life<T> {
                 self.stopping.cancel();
                 Ok(self.go(State::Stopping))
             }
-            state => Err(self.wrong(state)),
+            _ => Err(self.wrong()),
         }
+    }
+
+    /// Ends whatever runs.
+    pub(super) fn end(&self) {
+        self.stopping.cancel();
+        self.ended.cancel();
     }
 
     /// Has stopped.

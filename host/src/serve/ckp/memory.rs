@@ -5,7 +5,6 @@
 
 use std::time::Instant;
 
-use chrono::DateTime;
 use clawhost_core::error::CallError;
 use clawhost_core::truncate;
 use clawhost_core::uri::Kind;
@@ -13,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::members::put;
 use super::session::{Answer, Session};
-use crate::clock::rfc3339;
+use crate::clock::{read_rfc3339, rfc3339};
 use crate::memory::{Compacted, Entry, Found, Memory, NewEntry, Query, QueryKind, Scope};
 use crate::serve::calls::Calls;
 use crate::serve::message::Fault;
@@ -137,10 +136,8 @@ fn time_range(params: Params<'_>) -> Result<QueryKind, Fault> {
 }
 
 fn instant(params: Params<'_>, key: &str) -> Result<i64, Fault> {
-    let text = params.text(key)?;
-    let time = DateTime::parse_from_rfc3339(text);
-    time.map(|time| time.timestamp_millis())
-        .map_err(|_| params.fault(key, "has to be a time such as 2026-02-22T10:32:00Z"))
+    let wrong = || params.fault(key, "has to be a time such as 2026-02-22T10:32:00Z");
+    read_rfc3339(params.text(key)?).ok_or_else(wrong)
 }
 
 fn entry(entry: Entry) -> Value {

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::life::{Life, State, Transition};
 use super::method::{Method, Served};
 use crate::approvals::Reachable;
+use crate::clock::whole_ms;
 use crate::gate::SessionTerms;
 use crate::host::Principal;
 use crate::replay::stopped;
@@ -113,9 +114,7 @@ pub(super) struct Ticket {
 
 impl<C> Drop for Inner<C> {
     fn drop(&mut self) {
-        let life = self.life.get_mut();
-        life.stopping().cancel();
-        life.ended().cancel();
+        self.life.get_mut().end();
     }
 }
 
@@ -176,9 +175,7 @@ impl<C: Calls> Session<C> {
 
     /// Ends whatever runs; a client that has gone away hears nothing of it.
     pub(crate) fn end(&self) {
-        let life = self.life();
-        life.stopping().cancel();
-        life.ended().cancel();
+        self.life().end();
     }
 
     /// Says whether the session has come to its end. It may be begun again.
@@ -242,7 +239,7 @@ impl<C: Calls> Session<C> {
 
     /// Notes a step, and tells whoever observes the host.
     pub(super) fn tell(&self, step: Transition) {
-        let duration_ms = u64::try_from(step.lasted.as_millis()).unwrap_or(u64::MAX);
+        let duration_ms = whole_ms(step.lasted);
         tracing::debug!(from = step.from, to = step.to, duration_ms, "a session's step");
         let event = Event::Lifecycle { from: step.from, to: step.to, duration_ms };
         self.0.calls.services().telemetry.emit(event);
@@ -325,8 +322,7 @@ fn shown<C: Calls>(calls: &C, result: Value) -> Value {
 }
 
 fn status(state: State, uptime: std::time::Duration) -> Value {
-    let uptime_ms = u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX);
-    json!({"state": state.name(), "uptime_ms": uptime_ms})
+    json!({"state": state.name(), "uptime_ms": whole_ms(uptime)})
 }
 
 fn now(result: Value) -> Answer {

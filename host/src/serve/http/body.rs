@@ -17,12 +17,11 @@ use tokio::time::{Duration, timeout};
 use super::guard::Denied;
 use super::routes::{Body, Request};
 use crate::serve::message::Fault;
+use crate::upstream::http::is_of;
 
 /// Refuses a body of another type than JSON: a page can send those to any address unasked.
 pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Denied> {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = value.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
+    if is_of(headers, "application/json") {
         return Ok(());
     }
     let text = "the body has to be of the type application/json";

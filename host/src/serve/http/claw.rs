@@ -20,13 +20,13 @@ use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::task::JoinError;
 use tokio::time::{Duration, Instant};
 
 use super::admission::Permit;
 use super::body::{accepted, answer_json, event, event_stream, read_body, refused, require_json};
 use super::guard::Denied;
 use super::routes::{Body, Request};
+use crate::clock::whole_ms;
 use crate::host::Principal;
 use crate::random;
 use crate::serve::calls::{Calls, host_failed};
@@ -217,10 +217,7 @@ pub(super) async fn operator<C: Calls>(
         Ok(Incoming::Request { id, method, value }) => (id, method, value),
     };
     let outcome = match method.as_str() {
-        "claw.status" => {
-            let uptime_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            Ok(json!({"state": "READY", "uptime_ms": uptime_ms}))
-        }
+        "claw.status" => Ok(json!({"state": "READY", "uptime_ms": whole_ms(started.elapsed())})),
         "claw.tool.approve" => ckp::operator(calls, value.get("params"), true).await,
         "claw.tool.deny" => ckp::operator(calls, value.get("params"), false).await,
         _ => {
@@ -249,11 +246,7 @@ async fn settled<C: Calls>(
         let _permit = permit;
         work.await
     });
-    carried_out.await.map_or_else(failed, |done| done.0)
-}
-
-fn failed(_: JoinError) -> Outcome {
-    Err(host_failed().into())
+    carried_out.await.map_or_else(|_| Err(host_failed().into()), |(outcome, _)| outcome)
 }
 
 fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Denied> {

@@ -26,6 +26,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::HttpOptions;
 use super::admission::{Asked, Bounds, Permit, Room, busy};
 use super::body::{accepted, answer_json, denied, event_stream, read_request, refused};
 use super::claw::{self, Sessions};
@@ -33,8 +34,8 @@ use super::console::Console;
 use super::guard::{self, Denied, Guard};
 use super::held::{seen_through, until_sent};
 use super::places::Seat;
+use super::server::Answers;
 use super::sessions::{EventId, McpSessions, Underway, Used};
-use super::{Answers, HttpOptions};
 use crate::approvals::Reachable;
 use crate::host::Principal;
 use crate::proxy::{self, Proxy};

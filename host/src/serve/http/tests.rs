@@ -25,8 +25,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::HttpOptions;
 use super::places::{Places, Seat};
-use super::{Answers, HttpOptions, serve_within, start};
+use super::routes;
+use super::server::{Answers, listen, serve_within, start};
 use crate::serve::calls::Calls as _;
 use crate::serve::fake::{Fake, modern};
 use crate::state::{Credentials, FolderEnv, StateDir};
@@ -134,6 +136,14 @@ impl Server {
         let token = self.agent(agent);
         let headers = [&MCP, &[("authorization", token.as_str())][..], more].concat();
         self.send("POST", "/mcp", &headers, message.to_string().as_bytes()).await
+    }
+
+    /// Returns a call that ends when the host lets it.
+    fn slow(&self) -> Request<Full<Bytes>> {
+        let token = self.agent("default");
+        let own = [("authorization", token.as_str())];
+        let headers = [&MCP[..], &own, &modern_headers("tools/call", "slow")].concat();
+        self.request("POST", "/mcp", &headers, call(1, "slow").to_string().as_bytes())
     }
 
     /// Shakes hands in the older way and returns the session.
@@ -411,12 +421,7 @@ async fn without_tokens_only_loopback_is_served_and_roles_still_hold() {
 #[tokio::test]
 async fn a_client_that_disconnects_stops_its_call() {
     let server = Server::start(true).await;
-    let token = server.agent("default");
-    let headers =
-        [&MCP[..], &[("authorization", token.as_str())], &modern_headers("tools/call", "slow")];
-    let body = call(1, "slow").to_string();
-    let request = server.request("POST", "/mcp", &headers.concat(), body.as_bytes());
-    let mut sender = server.open().await;
+    let (request, mut sender) = (server.slow(), server.open().await);
     let asking = tokio::spawn(async move { sender.send_request(request).await.map(drop) });
     server.host.started(1).await;
     asking.abort();
@@ -426,30 +431,10 @@ async fn a_client_that_disconnects_stops_its_call() {
 #[tokio::test]
 async fn a_subscription_hears_of_changes_and_ends_with_the_server() {
     let server = Server::start(true).await;
-    let token = server.agent("default");
-    let listen = modern(
-        json!(1),
-        "subscriptions/listen",
-        json!({"notifications": {"toolsListChanged": true}}),
-    );
-    let headers = [
-        &MCP[..],
-        &[
-            ("authorization", token.as_str()),
-            ("mcp-protocol-version", "2026-07-28"),
-            ("mcp-method", "subscriptions/listen"),
-        ],
-    ]
-    .concat();
-    let request = server.request("POST", "/mcp", &headers, listen.to_string().as_bytes());
-    let mut sender = server.open().await;
-    let mut body = sender.send_request(request).await.unwrap().into_body();
+    let stream = server.listen("default").await;
+    let mut body = stream.answer.into_body();
     server.host.change();
-    let mut text = String::new();
-    while !text.contains("notifications/tools/list_changed") {
-        let frame = body.frame().await.unwrap().unwrap();
-        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
-    }
+    let text = until_changed(&mut body).await;
     assert!(text.contains("notifications/subscriptions/acknowledged"), "{text}");
     server.shutdown.cancel();
     server.task.await.unwrap();
@@ -458,22 +443,10 @@ async fn a_subscription_hears_of_changes_and_ends_with_the_server() {
 #[tokio::test]
 async fn an_older_client_s_stream_hears_of_changes_and_ends_with_the_server() {
     let server = Server::start(true).await;
-    let opened = server.session("default").await;
-    let session = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
-    let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(server.post("default", &ready, &headers).await.status, 202);
-    let token = server.agent("default");
-    let headers = [&MCP[..], &headers[..], &[("authorization", token.as_str())]].concat();
-    let request = server.request("GET", "/mcp", &headers, b"");
-    let mut sender = server.open().await;
-    let mut body = sender.send_request(request).await.unwrap().into_body();
+    let session = server.begin_session().await;
+    let mut body = server.sends_in(&session, "GET", "").await;
     server.host.change();
-    let mut text = String::new();
-    while !text.contains("notifications/tools/list_changed") {
-        let frame = body.frame().await.unwrap().unwrap();
-        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
-    }
+    until_changed(&mut body).await;
     server.shutdown.cancel();
     assert!(body.collect().await.is_ok());
     server.task.await.unwrap();
@@ -482,12 +455,7 @@ async fn an_older_client_s_stream_hears_of_changes_and_ends_with_the_server() {
 #[tokio::test]
 async fn a_stop_answers_what_runs_and_takes_nothing_new() {
     let server = Server::start(true).await;
-    let token = server.agent("default");
-    let headers =
-        [&MCP[..], &[("authorization", token.as_str())], &modern_headers("tools/call", "slow")];
-    let body = call(1, "slow").to_string();
-    let request = server.request("POST", "/mcp", &headers.concat(), body.as_bytes());
-    let mut sender = server.open().await;
+    let (request, mut sender) = (server.slow(), server.open().await);
     let asking = tokio::spawn(async move {
         let body = sender.send_request(request).await.unwrap().into_body();
         String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
@@ -548,7 +516,7 @@ struct Endless {
 }
 
 impl Answers for Endless {
-    async fn answer(&self, _: super::Request, _: &Arc<Seat>) -> http::Response<super::Body> {
+    async fn answer(&self, _: routes::Request, _: &Arc<Seat>) -> http::Response<routes::Body> {
         let _held = Arc::clone(&self.held);
         self.begun.notify_one();
         future::pending().await
@@ -581,6 +549,16 @@ async fn an_answer_that_breaks_off_at_the_end_is_over_before_all_is_on_disk() {
 struct Open {
     _sender: http1::SendRequest<Full<Bytes>>,
     answer: http::Response<hyper::body::Incoming>,
+}
+
+/// Reads a stream until it tells that the tools have changed; returns what it has said by then.
+async fn until_changed(body: &mut hyper::body::Incoming) -> String {
+    let mut text = String::new();
+    while !text.contains("notifications/tools/list_changed") {
+        let frame = body.frame().await.unwrap().unwrap();
+        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+    }
+    text
 }
 
 impl Server {
@@ -638,12 +616,9 @@ async fn requests_in_flight_are_bounded_for_each_agent() {
     let server = Server::start(true).await;
     let token = server.agent("default");
     let authorization = [("authorization", token.as_str())];
-    let headers = [&MCP[..], &authorization, &modern_headers("tools/call", "slow")].concat();
     let mut asking = Vec::new();
     for _ in 0..HTTP_REQUESTS_PER_AGENT_MAX {
-        let mut sender = server.open().await;
-        let body = call(1, "slow").to_string();
-        let request = server.request("POST", "/mcp", &headers, body.as_bytes());
+        let (request, mut sender) = (server.slow(), server.open().await);
         asking.push(tokio::spawn(async move {
             let body = sender.send_request(request).await.unwrap().into_body();
             body.collect().await.map(drop)
@@ -693,12 +668,7 @@ async fn silent_and_refused_connections_shut_nobody_out() {
 
     // The stream in flight has kept its place.
     server.host.change();
-    let mut body = stream.answer.into_body();
-    let mut text = String::new();
-    while !text.contains("notifications/tools/list_changed") {
-        let frame = body.frame().await.unwrap().unwrap();
-        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
-    }
+    until_changed(&mut stream.answer.into_body()).await;
 }
 
 #[tokio::test]
@@ -706,10 +676,8 @@ async fn a_question_ends_with_the_session_of_its_call() {
     let server = Server::start(true).await;
     let approvals = server.host.services().approvals.clone();
     let mut changes = approvals.changes();
-    let opened = server.session("default").await;
-    let session = [("mcp-session-id", opened.headers["mcp-session-id"].to_str().unwrap())];
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(server.post("default", &ready, &session).await.status, 202);
+    let session = server.begin_session().await;
+    let session = [("mcp-session-id", session.as_str())];
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "asks", "arguments": {}}});
     let leaving = async {
@@ -739,10 +707,8 @@ async fn a_stop_that_cuts_calls_off_is_no_error() {
     let server = Server::start(true).await;
     let unready = server.session("other").await;
     assert_eq!(unready.status, 200);
-    let opened = server.session("default").await;
-    let session = [("mcp-session-id", opened.headers["mcp-session-id"].to_str().unwrap())];
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    server.post("default", &ready, &session).await;
+    let session = server.begin_session().await;
+    let session = [("mcp-session-id", session.as_str())];
     let older = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "slow", "arguments": {}}});
     let (call, more) = (call(2, "slow"), modern_headers("tools/call", "slow"));
@@ -787,7 +753,7 @@ impl std::io::Write for Log {
 #[tokio::test]
 async fn as_many_clients_as_there_are_places_may_come_at_once() {
     let options = HttpOptions::new("127.0.0.1:0".parse().unwrap());
-    let (_listener, address) = super::listen(&options).await.unwrap();
+    let (_listener, address) = listen(&options).await.unwrap();
     let mut waiting = Vec::new();
     // Nobody is taken: one for whom there is no room would not be connected.
     for _ in 0..HTTP_CONNECTIONS_MAX {

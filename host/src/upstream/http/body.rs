@@ -9,8 +9,9 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
+use super::client::Permits;
 use super::connect::Driver;
-use super::{Permits, RequestLimits, UpstreamError};
+use super::{RequestLimits, UpstreamError};
 
 /// The body of an answer, as it comes off the wire: nothing is decompressed.
 ///

@@ -13,10 +13,11 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
 use tokio_rustls::client::TlsStream;
+use tokio_util::task::AbortOnDropHandle;
 
-use super::{Permits, RequestLimits, ResponseBody, UpstreamError, within};
+use super::client::{Permits, within};
+use super::{RequestLimits, ResponseBody, UpstreamError};
 
 /// A connection that is ready for a request.
 pub(super) enum Stream {
@@ -25,14 +26,7 @@ pub(super) enum Stream {
 }
 
 /// The task that moves a connection's bytes; dropping it closes the connection.
-#[derive(Debug)]
-pub(super) struct Driver(JoinHandle<()>);
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
+pub(super) type Driver = AbortOnDropHandle<()>;
 
 /// Connects to the first of `addresses` that takes a connection, each with an equal share of
 /// the time until `until`, so that one silent address does not hide the next.
@@ -49,17 +43,15 @@ pub(super) async fn dial(
         let share = until.saturating_duration_since(now) / left.max(1);
         left = left.saturating_sub(1);
         match within(now + share, TcpStream::connect(SocketAddr::new(*ip, port))).await {
-            Ok(Ok(stream)) => return prepared(stream),
+            Ok(Ok(stream)) => {
+                stream.set_nodelay(true).map_err(UpstreamError::Connect)?;
+                return Ok(stream);
+            }
             Ok(Err(error)) => failure = UpstreamError::Connect(error),
             Err(_) => {}
         }
     }
     Err(failure)
-}
-
-fn prepared(stream: TcpStream) -> Result<TcpStream, UpstreamError> {
-    stream.set_nodelay(true).map_err(UpstreamError::Connect)?;
-    Ok(stream)
 }
 
 /// Sends `request` over `stream` and returns the answer, the body of which owns the
@@ -98,16 +90,12 @@ where
     builder.max_headers(EGRESS_HEADERS_MAX).max_header_size(EGRESS_HEADER_BYTES_MAX);
     builder.max_buf_size(EGRESS_HEADER_BYTES_MAX);
     let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
-    let driver = Driver(tokio::spawn(async move {
+    let driver = Driver::new(tokio::spawn(async move {
         // A failure here also ends the answer's body, which is where it is reported.
         if let Err(error) = connection.await {
             tracing::debug!(%error, "an outgoing connection ended.");
         }
     }));
-    Ok((sender.send_request(boxed(request)).await?, driver))
-}
-
-/// Pins the body on the heap: hyper wants to move it, and not every body can be.
-fn boxed<B>(request: Request<B>) -> Request<std::pin::Pin<Box<B>>> {
-    request.map(Box::pin)
+    // On the heap: hyper wants to move the body, and not every one can be.
+    Ok((sender.send_request(request.map(Box::pin)).await?, driver))
 }

@@ -52,6 +52,16 @@ pub enum UpstreamError {
     TlsCertificate(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+impl UpstreamError {
+    /// Says it with what caused it, for the record and the log.
+    pub(crate) fn with_cause(&self) -> String {
+        match std::error::Error::source(self) {
+            Some(cause) => format!("{self}: {cause}"),
+            None => self.to_string(),
+        }
+    }
+}
+
 impl From<hyper::Error> for UpstreamError {
     fn from(error: hyper::Error) -> Self {
         if error.is_parse_too_large() {

@@ -162,7 +162,6 @@ impl From<UpstreamError> for Failure {
         if matches!(error, UpstreamError::Deadline | UpstreamError::ReadTimeout) {
             return Self::Timeout;
         }
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-        Self::Gone(format!("{error}{}", cause.unwrap_or_default()))
+        Self::Gone(error.with_cause())
     }
 }

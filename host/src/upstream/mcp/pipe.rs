@@ -43,16 +43,10 @@ pub(super) struct Pipe {
 /// What keeps a server that is a program going, and hears it.
 #[derive(Debug)]
 pub(super) struct Driver {
-    pub(super) child: Child,
-    pub(super) complaints: Complaints,
-    pub(super) secrets: Secrets,
-    granted: Option<Arc<Granted>>,
-    /// Is told when the server's tools have changed.
-    pub(super) changed: Arc<Notify>,
+    child: Child,
+    complaints: Complaints,
     outgoing: mpsc::Receiver<String>,
-    back: mpsc::Sender<String>,
-    waiting: Arc<Waiting>,
-    unasked: broadcast::Sender<Value>,
+    hears: Hears,
 }
 
 impl Pipe {
@@ -71,20 +65,8 @@ impl Pipe {
             waiting: Arc::clone(&waiting),
             unasked: unasked.downgrade(),
         };
-        (
-            pipe,
-            Driver {
-                child,
-                complaints,
-                secrets,
-                granted,
-                changed,
-                outgoing,
-                back,
-                waiting,
-                unasked,
-            },
-        )
+        let hears = Hears { back, changed, granted, secrets, waiting, unasked };
+        (pipe, Driver { child, complaints, outgoing, hears })
     }
 
     /// Returns what the server says unasked from now on, until it ends; nothing where it has ended.
@@ -140,22 +122,14 @@ impl Driver {
     pub(super) async fn run(mut self, stop: &CancellationToken) -> String {
         let mut errors = self.child.stderr.take().map(Complaints::lines);
         let (input, output) = (self.child.stdin.take(), self.child.stdout.take());
-        let hears = Hears {
-            back: self.back,
-            changed: self.changed,
-            granted: self.granted,
-            secrets: self.secrets,
-            waiting: Arc::clone(&self.waiting),
-            unasked: self.unasked,
-        };
         let reason = tokio::select! {
-            reason = hears.all(output) => reason,
+            reason = self.hears.all(output) => reason,
             reason = write_all(input, self.outgoing) => reason,
             reason = complained(&mut self.complaints, &mut errors) => reason,
-            () = self.waiting.hangs() => "it answers nothing since a call was given up".to_owned(),
+            () = self.hears.waiting.hangs() => "it answers nothing since a call was given up".to_owned(),
             () = stop.cancelled() => "it was told to stop".to_owned(),
         };
-        self.waiting.end();
+        self.hears.waiting.end();
         let ending = end(&mut self.child).await;
         // What it said last is often why.
         let rest = self.complaints.read(&mut errors);
@@ -195,8 +169,10 @@ async fn write_all(input: Option<ChildStdin>, mut outgoing: mpsc::Receiver<Strin
 }
 
 /// What becomes of what the server says.
+#[derive(Debug)]
 struct Hears {
     back: mpsc::Sender<String>,
+    /// Is told when the server's tools have changed.
     changed: Arc<Notify>,
     granted: Option<Arc<Granted>>,
     secrets: Secrets,

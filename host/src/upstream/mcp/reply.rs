@@ -93,7 +93,7 @@ fn data(block: &mut Object, key: &str) -> Result<Vec<u8>, Failure> {
 fn take(block: &mut Object, key: &str) -> Result<String, Failure> {
     match block.remove(key) {
         Some(Value::String(text)) => Ok(text),
-        _ => Err(wrong(&format!("a block of the result has no `{key}`"))),
+        _ => Err(wrong(format!("a block of the result has no `{key}`"))),
     }
 }
 
@@ -104,8 +104,8 @@ pub(super) fn object(value: Option<Value>) -> Object {
     }
 }
 
-pub(super) fn wrong(reason: &str) -> Failure {
-    Failure::Wrong(reason.to_owned())
+pub(super) fn wrong(reason: impl Into<String>) -> Failure {
+    Failure::Wrong(reason.into())
 }
 
 #[cfg(test)]

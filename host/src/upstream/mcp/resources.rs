@@ -66,7 +66,7 @@ pub(super) fn read(kind: Kind, result: Value) -> Result<ToolReply, Failure> {
         Kind::Prompts => ("messages", message),
         Kind::Resources => ("contents", resource),
     };
-    let used = result.remove(key).ok_or_else(|| wrong(&format!("the result has no `{key}`")))?;
+    let used = result.remove(key).ok_or_else(|| wrong(format!("the result has no `{key}`")))?;
     if kind == Kind::Completions {
         return Ok(ToolReply { structured: Some(used), ..ToolReply::default() });
     }

@@ -144,15 +144,12 @@ impl Supervisor {
             over.cancel();
             failure
         };
-        let drive = async {
-            let reason = driver.run(&over).await;
-            (over.is_cancelled(), reason)
-        };
+        let drive = driver.run(&over);
         tokio::pin!(work, drive);
         tokio::select! {
-            (_, reason) = &mut drive => reason,
+            reason = &mut drive => reason,
             failure = &mut work => {
-                let (_, end) = drive.await;
+                let end = drive.await;
                 format!("{failure}; {end}")
             }
         }
@@ -201,7 +198,7 @@ impl Supervisor {
         let (client, secrets) = (self.parts.client.clone(), self.parts.secrets.clone());
         let tokens = auth
             .as_ref()
-            .map(|auth| Tokens::new(&self.plan.name, url, auth, client.clone(), secrets.clone()));
+            .map(|auth| Tokens::new(&self.plan.name, url, auth, &client, secrets.clone()));
         let tokens = tokens.transpose()?.map(Arc::new);
         let secrets = (secrets, Granted::of(&self.plan));
         Web::open(client, secrets, (url.as_str(), within.as_deref()), headers, tokens)

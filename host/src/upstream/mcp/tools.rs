@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::message::METHOD_NOT_FOUND;
+use super::reply::wrong;
 use super::session::{Ask, Session};
 use crate::offload;
 
@@ -71,10 +72,6 @@ impl Session {
     }
 }
 
-fn wrong(reason: impl Into<String>) -> Failure {
-    Failure::Wrong(reason.into())
-}
-
 /// Adds the items of one page.
 fn take(
     key: &str,
@@ -116,11 +113,6 @@ fn read(tool: &Value) -> Option<ToolDefinition> {
         description: text("description").unwrap_or_default(),
         input_schema: tool.get("inputSchema").cloned().unwrap_or_default(),
         output_schema: tool.get("outputSchema").cloned(),
-        annotations: Annotations {
-            read_only: hint("readOnlyHint"),
-            destructive: hint("destructiveHint"),
-            idempotent: hint("idempotentHint"),
-            open_world: hint("openWorldHint"),
-        },
+        annotations: Annotations::of(hint),
     })
 }

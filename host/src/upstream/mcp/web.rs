@@ -19,7 +19,7 @@ use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, LengthLimitError};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout_at;
@@ -83,21 +83,18 @@ impl Web {
             Some(within) => rules.within(within),
             None => rules,
         };
-        let (rules, url) = (Arc::new(rules), url.to_owned());
-        let (version, session, lost) = (OnceLock::new(), OnceLock::new(), Notify::new());
-        let cancels = Arc::new(Semaphore::new(BRIDGE_CANCELS_MAX));
         Ok(Self {
             client,
             granted,
             secrets,
-            rules,
-            url,
+            rules: Arc::new(rules),
+            url: url.to_owned(),
             headers,
             tokens,
-            version,
-            session,
-            cancels,
-            lost,
+            version: OnceLock::new(),
+            session: OnceLock::new(),
+            cancels: Arc::new(Semaphore::new(BRIDGE_CANCELS_MAX)),
+            lost: Notify::new(),
         })
     }
 
@@ -116,10 +113,8 @@ impl Web {
         era: Era,
         ask: Ask,
     ) -> Outcome {
-        let mut cancel = Cancel { web: self, id: Some(id) };
-        if era == Era::Modern || ask.method == "initialize" {
-            cancel.id = None;
-        }
+        let may_cancel = era == Era::Legacy && ask.method != "initialize";
+        let mut cancel = Cancel { web: self, id: may_cancel.then_some(id) };
         let outcome = self.exchange(id, line, era, ask).await;
         if outcome != Err(Failure::Timeout) {
             cancel.id = None;
@@ -248,10 +243,7 @@ impl Web {
         if !is_of(answer.headers(), JSON) {
             return Failure::Status(status.as_u16());
         }
-        match http_body_util::Limited::new(answer.into_body(), BRIDGE_TOKEN_BYTES_MAX)
-            .collect()
-            .await
-        {
+        match Limited::new(answer.into_body(), BRIDGE_TOKEN_BYTES_MAX).collect().await {
             Ok(body) => refused(status, &body.to_bytes()),
             Err(_) => Failure::Status(status.as_u16()),
         }
@@ -316,7 +308,7 @@ impl Web {
 
 /// Reads an answer that is one message.
 async fn whole(id: u64, answer: Response<ResponseBody>) -> Outcome {
-    let limited = http_body_util::Limited::new(answer.into_body(), BRIDGE_MESSAGE_BYTES_MAX);
+    let limited = Limited::new(answer.into_body(), BRIDGE_MESSAGE_BYTES_MAX);
     let body = limited.collect().await.map_err(broken)?;
     match message::read(&body.to_bytes()) {
         Said::Answer(answered, outcome) if answered == id => outcome,

@@ -6,12 +6,13 @@ use bytes::Bytes;
 use clawhost_core::egress::EgressRules;
 use clawhost_core::limits::{OAUTH_ANSWER_BYTES_MAX, OAUTH_MS};
 use clawhost_core::oauth::{self, Authority, Granted};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use clawhost_core::package::bearer;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
 use serde_json::json;
 use url::{Url, form_urlencoded};
 
-use super::{NoToken, Tokens, challenged};
+use super::{NoToken, Tokens};
 use crate::secrets::Secret;
 use crate::upstream::fetch::{Answer, Ask, Unfetched, Web, basic, body, own, public};
 
@@ -135,6 +136,12 @@ impl Tokens {
     }
 }
 
+/// Returns a parameter of what a server wants from those who have to say who they are.
+pub(crate) fn challenged(headers: &HeaderMap, name: &str) -> Option<String> {
+    let all = headers.get_all(WWW_AUTHENTICATE).iter();
+    all.filter_map(|value| value.to_str().ok()).find_map(|value| bearer(value, name))
+}
+
 /// Returns the body of a request for a token and, where the client has a secret that goes there, a header.
 fn shown(
     authority: &Authority,
@@ -165,11 +172,4 @@ fn posted(url: Url, kind: HeaderValue, body: Bytes) -> Ask {
 
 fn said(Unfetched(reason): Unfetched) -> String {
     reason
-}
-
-/// Does what reads or writes files off the threads that serve.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?
 }

@@ -8,10 +8,10 @@ use clawhost_core::oauth::Granted;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::issuer::blocking;
-use super::{NoToken, Token, Tokens};
+use super::tokens::Token;
+use super::{NoToken, Tokens};
 use crate::clock::now_ms;
-use crate::state::SecretStore;
+use crate::state::{PrivateFileError, SecretStore};
 
 /// Tokens, and what they are of.
 #[derive(Clone, Serialize, Deserialize)]
@@ -79,14 +79,12 @@ impl Tokens {
 
     /// Waits until nobody else asks for tokens of this server, in whatever process.
     pub(super) async fn turn(&self) -> Result<File, String> {
-        let (store, name) = (self.store()?, self.secret());
-        blocking(move || store.turn(&name).map_err(|error| error.to_string())).await
+        self.in_store(|store, name| store.turn(name)).await
     }
 
     /// Returns what was kept.
     pub(super) async fn stored(&self) -> Result<Stored, NoToken> {
-        let (store, name) = (self.store()?, self.secret());
-        let text = blocking(move || store.get(&name).map_err(|error| error.to_string())).await?;
+        let text = self.in_store(|store, name| store.get(name)).await?;
         let text = text.ok_or_else(|| self.no_login("nobody is logged in"))?;
         // What a reader says may quote what it read.
         let stored: Option<Stored> = serde_json::from_str(&text).ok();
@@ -97,9 +95,7 @@ impl Tokens {
     /// Keeps what was given, before it is used.
     pub(super) async fn keep(&self, stored: &Stored) -> Result<(), String> {
         let text = Zeroizing::new(serde_json::to_string(stored).map_err(|e| e.to_string())?);
-        let (store, name) = (self.store()?, self.secret());
-        let kept = move || store.set(&name, text).map(drop).map_err(|error| error.to_string());
-        blocking(kept).await
+        self.in_store(move |store, name| store.set(name, text)).await.map(drop)
     }
 
     /// Lets none of it be shown.
@@ -113,7 +109,14 @@ impl Tokens {
         refresh.map_or(Ok(()), |refresh| hide(&format!("{name}.refresh"), refresh))
     }
 
-    fn store(&self) -> Result<SecretStore, String> {
-        self.secrets.store().cloned().ok_or_else(|| "there is no store of secrets".to_owned())
+    /// Does something with the secret, off the threads that serve.
+    async fn in_store<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SecretStore, &str) -> Result<T, PrivateFileError> + Send + 'static,
+    ) -> Result<T, String> {
+        let store = self.secrets.store().cloned().ok_or("there is no store of secrets")?;
+        let name = self.secret();
+        let done = tokio::task::spawn_blocking(move || work(&store, &name)).await;
+        done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
 }

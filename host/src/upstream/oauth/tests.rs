@@ -1,19 +1,25 @@
 //! Servers and issuers of this file, honest and not. A real issuer is in the tests of the program.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use clawhost_core::exposed::Exposure;
+use clawhost_core::manifest::{McpAuth, McpGrant};
+use http::header::HeaderValue;
 use parking_lot::Mutex as Shared;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use url::Url;
 
 use super::*;
 use crate::dialogue::Caller;
-use crate::secrets::SecretSources;
+use crate::secrets::{SecretSources, Secrets};
 use crate::state::{FolderEnv, SecretStore, StateDir};
-use crate::upstream::http::{Lookup, Resolver, TrustedRoots};
+use crate::upstream::http::tests::{Here, read_request};
+use crate::upstream::http::{HttpClient, TrustedRoots};
 use crate::upstream::mcp::{Endpoint, Parts, Server, ServerPlan};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -43,7 +49,9 @@ impl Fake {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let (log, answer, base) = (Arc::clone(&log), Arc::clone(&answer), base.clone());
                 tokio::spawn(async move {
-                    let request = read(&mut stream).await;
+                    let (head, body) = read_request(&mut stream).await;
+                    let line = head.lines().next().unwrap().to_owned();
+                    let request = Asked { line, head: head.to_lowercase(), body };
                     log.lock().push(request.clone());
                     let text = answer(&base, &request);
                     drop(stream.write_all(text.as_bytes()).await);
@@ -60,23 +68,6 @@ impl Fake {
     fn bodies(&self, line: &str) -> Vec<String> {
         let asked = self.asked.lock();
         asked.iter().filter(|one| one.line.starts_with(line)).map(|one| one.body.clone()).collect()
-    }
-}
-
-async fn read(stream: &mut TcpStream) -> Asked {
-    let mut bytes = Vec::new();
-    loop {
-        let mut chunk = [0; 4096];
-        let count = stream.read(&mut chunk).await.unwrap();
-        bytes.extend_from_slice(&chunk[..count]);
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let lower = head.to_lowercase();
-        let length = lower.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
-        if count == 0 || body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
-            let line = head.lines().next().unwrap().to_owned();
-            return Asked { line, head: lower, body: body.to_owned() };
-        }
     }
 }
 
@@ -164,14 +155,12 @@ async fn server(issuer: &str, token: &Arc<Shared<String>>) -> Fake {
     .await
 }
 
-/// Every name leads to this machine.
-#[derive(Debug)]
-struct Here;
-
-impl Resolver for Here {
-    fn resolve(&self, _name: &str) -> Lookup {
-        Box::pin(async { Ok(vec![IpAddr::from([127, 0, 0, 1])]) })
-    }
+/// An honest issuer, a server that takes its tokens, and a host.
+async fn honest_place() -> (Fake, Fake, Host) {
+    let (issuer, _) = honest_issuer().await;
+    let server = server(&issuer.url, &Arc::default()).await;
+    let host = Host::new(&issuer.url);
+    (issuer, server, host)
 }
 
 /// A state folder, its secrets, and what is written about an issuer.
@@ -205,7 +194,7 @@ impl Host {
     fn tokens(&self, server: &str) -> Arc<Tokens> {
         let (client, secrets) = (self.client.clone(), self.secrets.clone());
         let url = format!("{server}/mcp");
-        Arc::new(Tokens::new("web", &url, &self.auth, client, secrets).unwrap())
+        Arc::new(Tokens::new("web", &url, &self.auth, &client, secrets).unwrap())
     }
 
     fn kept(&self) -> String {
@@ -258,9 +247,7 @@ fn sent(header: Result<HeaderValue, NoToken>) -> String {
 
 #[tokio::test]
 async fn a_person_logs_in_and_many_calls_share_one_refresh() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (issuer, server, host) = honest_place().await;
     let tokens = host.tokens(&server.url);
     let nobody = tokens.header(None).await.unwrap_err();
     assert!(nobody.wants_login && nobody.reason.contains("clawhost secrets login web"));
@@ -327,9 +314,7 @@ async fn an_issuer_that_is_away_ends_no_login_and_one_that_refuses_does() {
 
 #[tokio::test]
 async fn an_answer_is_pasted_where_the_browser_is_on_another_machine() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (issuer, server, host) = honest_place().await;
     let tokens = host.tokens(&server.url);
     let pasted = async |address: &str| {
         let (mut typed, input) = tokio::io::duplex(4_096);
@@ -355,9 +340,7 @@ async fn an_answer_is_pasted_where_the_browser_is_on_another_machine() {
 
 #[tokio::test]
 async fn what_is_given_is_kept_though_nobody_waits_for_it() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (issuer, server, host) = honest_place().await;
     let tokens = host.tokens(&server.url);
     log_in(&tokens, vec![answer(&issuer)]).await.unwrap();
     let first = tokens.header(None).await.unwrap();
@@ -392,9 +375,7 @@ async fn a_refresh_that_is_refused_says_what_to_do_and_is_not_repeated_at_once()
 
 #[tokio::test]
 async fn a_login_counts_for_its_issuer_its_client_and_its_address_only() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let mut host = Host::new(&issuer.url);
+    let (issuer, server, mut host) = honest_place().await;
     log_in(&host.tokens(&server.url), vec![answer(&issuer)]).await.unwrap();
     let refused =
         |tokens: Arc<Tokens>| async move { tokens.header(None).await.unwrap_err().reason };
@@ -411,9 +392,7 @@ async fn a_login_counts_for_its_issuer_its_client_and_its_address_only() {
 
 #[tokio::test]
 async fn only_the_answer_to_what_was_asked_ends_the_wait() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (issuer, server, host) = honest_place().await;
     let tokens = host.tokens(&server.url);
     let noise = ["", "code=evil", "code=evil&state=guess", "state={state}&state={state}&code=evil"];
     let answers = noise.iter().map(|text| (*text).to_owned()).chain([answer(&issuer)]);
@@ -433,9 +412,7 @@ async fn only_the_answer_to_what_was_asked_ends_the_wait() {
 
 #[tokio::test]
 async fn a_client_registers_itself_only_where_the_operator_says_so() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let mut host = Host::new(&issuer.url);
+    let (issuer, server, mut host) = honest_place().await;
     log_in(&host.tokens(&server.url), vec![answer(&issuer)]).await.unwrap();
     assert!(issuer.bodies("POST /register").is_empty());
     host.auth.client_id = None;
@@ -448,9 +425,7 @@ async fn a_client_registers_itself_only_where_the_operator_says_so() {
 
 #[tokio::test]
 async fn a_machine_shows_its_secret_to_its_issuer_and_keeps_nothing() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let mut host = Host::new(&issuer.url);
+    let (issuer, server, mut host) = honest_place().await;
     host.auth.grant = McpGrant::ClientCredentials;
     host.auth.secret = Some("SECRET".to_owned());
     let tokens = host.tokens(&server.url);
@@ -593,9 +568,7 @@ async fn an_issuer_that_says_nothing_is_not_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_who_does_not_come_back_is_waited_for() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (_issuer, server, host) = honest_place().await;
     // Time stands still while there is something to do, and else goes on: what needs the network may be
     // out of time too.
     let error = host.tokens(&server.url).login(|_| (), None).await.unwrap_err();
@@ -642,9 +615,7 @@ async fn a_server_is_called_with_a_token_that_is_renewed_and_never_widened() {
 
 #[tokio::test]
 async fn a_caller_hears_that_nobody_is_logged_in_and_no_more() {
-    let (issuer, _) = honest_issuer().await;
-    let server = server(&issuer.url, &Arc::default()).await;
-    let host = Host::new(&issuer.url);
+    let (_issuer, server, host) = honest_place().await;
     let auth = Some(host.auth.clone());
     let endpoint =
         Endpoint::Http { url: server.url.clone(), headers: Vec::new(), auth, within: None };

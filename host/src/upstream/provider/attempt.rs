@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use clawhost_core::limits::{PROVIDER_ANSWER_BYTES_MAX, PROVIDER_ANSWER_MS};
-use http::header::RETRY_AFTER;
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
 use super::wire::{Answer, Wire};
-use crate::upstream::http::{HttpClient, RequestLimits, ResponseBody, UpstreamError, is_plain};
+use crate::upstream::http::{
+    HttpClient, RequestLimits, ResponseBody, UpstreamError, is_plain, retry_after,
+};
 
 /// Why there is no completion, and what follows from it.
 #[derive(Debug)]
@@ -93,11 +94,7 @@ impl From<UpstreamError> for Failure {
                 (Sent::Perhaps, false, "does not answer")
             }
         };
-        let internal = match std::error::Error::source(&error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        };
-        Self { passes, ..Self::new(sent, reason.to_owned(), internal) }
+        Self { passes, ..Self::new(sent, reason.to_owned(), error.with_cause()) }
     }
 }
 
@@ -137,12 +134,6 @@ pub(super) fn plain<B>(response: Response<B>) -> Result<Response<B>, Failure> {
 
 pub(super) async fn read(response: Response<ResponseBody>) -> Result<Bytes, UpstreamError> {
     Ok(response.into_body().collect().await?.to_bytes())
-}
-
-/// Reads the seconds of `Retry-After`; a date is not read, the plan's own wait stands in for it.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use std::time::Instant;
 use clawhost_core::error::{CallError, ErrorKind};
 
 use super::attempt::{Failure, Sent};
+use super::chain::unavailable;
 use super::wire::Wire;
-use super::{Caller, Providers, openai, unavailable};
+use super::{Caller, Providers, openai};
 
 /// What is to become vectors.
 #[derive(Debug, Clone, Copy)]

@@ -20,9 +20,11 @@ use serde_json::Value;
 
 use super::api::Api;
 use super::attempt::{self, Failure, Sent};
+use super::chain::first_of;
+use super::providers::Inner;
 use super::request::text_bytes;
 use super::wire::Wire;
-use super::{Caller, Inner, Providers, anthropic, first_of, openai, speaks};
+use super::{Caller, Providers, anthropic, openai};
 use crate::upstream::http::{HttpClient, RequestLimits, ResponseBody, is_of};
 
 /// A request as a client wrote it.
@@ -294,6 +296,15 @@ impl Inner {
             false => format!("for {path} there is {}", fits.join(", ")),
         };
         CallError::new(ErrorKind::InvalidArguments, format!("{others}; {fits}"))
+    }
+}
+
+/// Says what a provider speaks, and where clients ask it.
+fn speaks(plan: &ProviderPlan) -> String {
+    let (name, protocol) = (&plan.name, plan.protocol.name());
+    match Api::of(plan.protocol) {
+        Some(api) => format!("`{name}` speaks `{protocol}`, which is asked at {}", api.path()),
+        None => format!("`{name}` speaks `{protocol}`, which is not served"),
     }
 }
 

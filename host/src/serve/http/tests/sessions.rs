@@ -29,7 +29,7 @@ fn slow() -> Value {
 
 impl Server {
     /// Begins a session and returns its id.
-    async fn begin_session(&self) -> String {
+    pub(super) async fn begin_session(&self) -> String {
         let opened = self.session("default").await;
         let id = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
@@ -38,7 +38,7 @@ impl Server {
     }
 
     /// Sends a request, and returns what comes of it as it comes.
-    async fn sends_in(&self, session: &str, method: &str, body: &str) -> Incoming {
+    pub(super) async fn sends_in(&self, session: &str, method: &str, body: &str) -> Incoming {
         let token = self.agent("default");
         let own = [("mcp-session-id", session), ("authorization", token.as_str())];
         let request = self.request(method, "/mcp", &[&MCP[..], &own].concat(), body.as_bytes());

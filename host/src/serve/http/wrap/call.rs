@@ -1,4 +1,4 @@
-//! What is said of one request before its answer: how far it is, and what the server asks its client.
+//! One request: what is said of it before its answer (how far it is, what the server asks its client), and that.
 //!
 //! It goes to whoever sent the request, as events of the same answer (MCP, streamable HTTP); where there is nothing
 //! of it, or the client takes no events, the answer is plain JSON. A question ends with its request at the latest.
@@ -13,18 +13,33 @@ use clawhost_core::limits::WRAP_SAID_MAX;
 use futures_util::stream::{self, Stream};
 use http::header::ACCEPT;
 use http::{HeaderMap, Response, StatusCode};
-use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::model::{ClientCapabilities, ProgressNotificationParam, ProgressToken, RequestId};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::super::body::{accepted, answer_json, event, event_stream};
 use super::super::routes::Body;
-use super::Asking;
+use super::refusal::Refusal;
+use super::sessions::Sessions;
 use crate::dialogue::{Asks, Caller};
 use crate::progress::ProgressSink;
-use crate::serve::questions;
 use crate::serve::waiting::open;
-use crate::upstream::mcp::PROGRESS_TOKEN;
+use crate::serve::{message, questions};
+use crate::upstream::mcp::{Life, NoResult, PROGRESS_TOKEN};
+
+/// A request under way; dropped, it is none any longer.
+pub(super) struct Asking {
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) session: String,
+    pub(super) id: RequestId,
+    pub(super) life: Life,
+    /// It hears what is said before the answer, too.
+    pub(super) takes_events: bool,
+    pub(super) can: Option<ClientCapabilities>,
+    pub(super) cancelled: CancellationToken,
+    pub(super) _place: OwnedSemaphorePermit,
+}
 
 /// What is said of one request; the answer is the last of it.
 pub(super) enum Said {
@@ -127,6 +142,26 @@ impl Asking {
         members.extend([("jsonrpc".to_owned(), json!("2.0")), ("id".to_owned(), json!(id))]);
         way.send(Said::Before(request)).await.ok()?;
         answered.await.ok()
+    }
+
+    pub(super) fn answer(&self, outcome: Result<Value, NoResult>) -> Answer {
+        let id = &self.id;
+        match outcome {
+            Ok(result) => Answer::new(StatusCode::OK, message::line(id, Ok(result))),
+            Err(NoResult::Error(error)) => {
+                let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
+                Answer::new(StatusCode::OK, answer.to_string().into())
+            }
+            Err(why) => Refusal::from(&why).of(id.clone()),
+        }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if let Some(session) = self.sessions.lock().get_mut(&self.session) {
+            session.asked.remove(&self.id);
+        }
     }
 }
 

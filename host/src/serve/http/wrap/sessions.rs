@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::Refusal;
+use super::refusal::Refusal;
 use crate::serve::message::INVALID_REQUEST;
 use crate::upstream::mcp::{Life, NoResult};
 
@@ -123,7 +123,7 @@ mod tests {
     use std::collections::HashSet;
     use std::time::Duration;
 
-    use super::super::SILENT;
+    use super::super::refusal::SILENT;
     use super::*;
 
     fn session() -> Session {

@@ -6,19 +6,26 @@
 mod fake;
 mod web;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
+use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::egress;
-use clawhost_core::error::ErrorKind;
-use clawhost_core::grants::{Access, Mount};
+use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::exposed::Exposure;
+use clawhost_core::grants::{Access, Grants, Mount};
+use clawhost_core::manifest::McpValue;
 use clawhost_core::reply::Content;
 use futures_util::StreamExt as _;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::dialogue::{Asks, Dialogue};
+use crate::dialogue::{Asks, Caller, Dialogue};
 use crate::jail::support;
 use crate::progress::ProgressSink;
 use crate::secrets::{SecretSources, Secrets};
+use crate::upstream::http::HttpClient;
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -62,8 +69,9 @@ fn plan(mode: &str) -> ServerPlan {
     ServerPlan { name: mode.to_owned(), endpoint, expose: Exposure::default() }
 }
 
-fn start(mode: &str) -> Server {
-    Server::start(plan(mode), parts())
+/// Starts a server, where there is a jail for it.
+fn start(mode: &str) -> Option<Server> {
+    jail_here().then(|| Server::start(plan(mode), parts()))
 }
 
 /// Waits for a state other than connecting, and returns the offers then.
@@ -96,17 +104,14 @@ fn failed(offers: &Offers) -> &str {
 
 #[tokio::test]
 async fn an_older_server_and_one_of_the_newest_revision_are_called() {
-    if !jail_here() {
-        return;
-    }
-    let older = start("good");
+    let Some(older) = start("good") else { return };
     assert_eq!(echo(&older, r#"{"a":1}"#).await.unwrap(), r#"{"a":1}"#);
     let offers = settled(&older).await;
     assert_eq!((offers.tools.len(), offers.generation), (1, 1));
     assert_eq!((offers.server.as_str(), offers.instructions.as_deref()), ("fake", Some("be kind")));
 
     for mode in ["modern", "late-modern"] {
-        let newest = start(mode);
+        let Some(newest) = start(mode) else { return };
         let said = echo(&newest, "{}").await.unwrap();
         assert!(
             said.contains(r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#),
@@ -118,10 +123,7 @@ async fn an_older_server_and_one_of_the_newest_revision_are_called() {
 
 #[tokio::test]
 async fn m12_garbage_is_skipped_and_the_answer_behind_it_is_taken() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("garbage");
+    let Some(server) = start("garbage") else { return };
     for n in 0..3 {
         assert_eq!(
             echo(&server, &format!(r#"{{"n":{n}}}"#)).await.unwrap(),
@@ -131,45 +133,33 @@ async fn m12_garbage_is_skipped_and_the_answer_behind_it_is_taken() {
     assert_eq!(settled(&server).await.state, State::Ready);
 }
 
-#[tokio::test]
-async fn m12_a_flood_ends_the_server_and_not_the_host() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("flood");
+/// A call fails of which the server ends, for a reason that `says` so.
+async fn ends(mode: &str, says: &str) {
+    let Some(server) = start(mode) else { return };
     assert_eq!(echo(&server, "{}").await.unwrap_err().kind, ErrorKind::Upstream);
     let offers = until(&server, |offers| matches!(offers.state, State::Failed { .. })).await;
-    assert!(failed(&offers).contains("nobody asked for"), "{offers:?}");
+    assert!(failed(&offers).contains(says), "{offers:?}");
+}
+
+#[tokio::test]
+async fn m12_a_flood_ends_the_server_and_not_the_host() {
+    ends("flood", "nobody asked for").await;
 }
 
 #[tokio::test]
 async fn m12_a_flood_of_complaints_ends_the_server_and_not_the_host() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("complaint-flood");
-    assert_eq!(echo(&server, "{}").await.unwrap_err().kind, ErrorKind::Upstream);
-    let offers = until(&server, |offers| matches!(offers.state, State::Failed { .. })).await;
-    assert!(failed(&offers).contains("too much on its standard error"), "{offers:?}");
+    ends("complaint-flood", "too much on its standard error").await;
 }
 
 #[tokio::test]
 async fn m12_an_answer_forgives_no_flood() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("forgiven-flood");
-    assert_eq!(echo(&server, "{}").await.unwrap_err().kind, ErrorKind::Upstream);
-    let offers = until(&server, |offers| matches!(offers.state, State::Failed { .. })).await;
-    assert!(failed(&offers).contains("nobody asked for"), "{offers:?}");
+    ends("forgiven-flood", "nobody asked for").await;
 }
 
 #[tokio::test]
 async fn m33_what_a_server_says_of_its_tools_holds_no_secret_and_no_endless_name() {
-    if !jail_here() {
-        return;
-    }
-    let offers = settled(&start("leaks")).await;
+    let Some(server) = start("leaks") else { return };
+    let offers = settled(&server).await;
     let said = format!("{offers:?}");
     assert!(!said.contains(SECRET) && said.len() < 4_096, "{}", said.len());
     assert_eq!(offers.tools[0].description, "use [redacted:TOKEN]");
@@ -179,10 +169,7 @@ async fn m33_what_a_server_says_of_its_tools_holds_no_secret_and_no_endless_name
 
 #[tokio::test]
 async fn m1_a_call_of_what_was_accepted_is_no_call_of_something_else() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("good");
+    let Some(server) = start("good") else { return };
     let accepted = settled(&server).await.tools[0].clone();
     let call = async |definition: &ToolDefinition| {
         server.call("echo", Some(definition), "{}", PATIENCE, Caller::default()).await
@@ -223,10 +210,7 @@ async fn m22_a_folder_that_is_replaced_is_not_let_in_by_a_restart() {
 
 #[tokio::test]
 async fn m13_everybody_gets_their_own_answer() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("ids");
+    let Some(server) = start("ids") else { return };
     let calls = futures_util::stream::iter(0..2_000).map(|n| {
         let server = server.clone();
         async move {
@@ -239,20 +223,14 @@ async fn m13_everybody_gets_their_own_answer() {
 
 #[tokio::test]
 async fn m14_a_number_that_would_change_is_no_result() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("huge-number");
+    let Some(server) = start("huge-number") else { return };
     let reply = server.call("echo", None, "{}", PATIENCE, Caller::default()).await.unwrap();
     assert_eq!((reply.is_error, reply.error_kind), (true, Some("invalid-result")));
 }
 
 #[tokio::test]
 async fn m14_an_answer_that_is_too_long_is_refused_as_such_and_at_once() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("huge");
+    let Some(server) = start("huge") else { return };
     for arguments in ["{}", r#"{"late":true}"#] {
         let reply = server.call("echo", None, arguments, PATIENCE, Caller::default()).await;
         assert_eq!(reply.unwrap().error_kind, Some("invalid-result"), "{arguments}");
@@ -261,12 +239,9 @@ async fn m14_an_answer_that_is_too_long_is_refused_as_such_and_at_once() {
 
 #[tokio::test]
 async fn m15_what_a_server_asks_for_is_refused() {
-    if !jail_here() {
-        return;
-    }
-    let told = echo(&start("asks"), "{}").await.unwrap();
-    assert_eq!(told, "[-32601,-32601,-32601,{}]");
-    let error = echo(&start("input"), "{}").await.unwrap_err();
+    let (Some(asks), Some(input)) = (start("asks"), start("input")) else { return };
+    assert_eq!(echo(&asks, "{}").await.unwrap(), "[-32601,-32601,-32601,{}]");
+    let error = echo(&input, "{}").await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Sandbox);
 }
 
@@ -320,10 +295,7 @@ async fn m15_an_older_server_asks_the_client_of_its_call_where_that_is_passed_on
 
 #[tokio::test]
 async fn m16_a_timeout_ends_the_call_and_leaves_the_server() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("silent");
+    let Some(server) = start("silent") else { return };
     settled(&server).await;
     let short = Duration::from_millis(100);
     for _ in 0..2 {
@@ -331,7 +303,7 @@ async fn m16_a_timeout_ends_the_call_and_leaves_the_server() {
         assert_eq!(error.kind, ErrorKind::Timeout);
     }
     assert_eq!(settled(&server).await.state, State::Ready);
-    let forever = start("progress-forever");
+    let Some(forever) = start("progress-forever") else { return };
     settled(&forever).await;
     let error = forever
         .call(
@@ -348,10 +320,7 @@ async fn m16_a_timeout_ends_the_call_and_leaves_the_server() {
 
 #[tokio::test]
 async fn m16_a_server_that_hangs_is_ended_and_begins_anew() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("silent");
+    let Some(server) = start("silent") else { return };
     settled(&server).await;
     let short = Duration::from_millis(100);
     let error = server.call("echo", None, "{}", short, Caller::default()).await.unwrap_err();
@@ -364,10 +333,7 @@ async fn m16_a_server_that_hangs_is_ended_and_begins_anew() {
 
 #[tokio::test]
 async fn m29_progress_is_passed_on_now_and_then() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("progress");
+    let Some(server) = start("progress") else { return };
     let told = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&told);
     let sink: ProgressSink = Arc::new(move |_, _, text| {
@@ -417,13 +383,11 @@ async fn m17_a_stubborn_server_is_gone_when_it_is_stopped() {
 
 #[tokio::test]
 async fn m18_a_crash_is_told_and_the_server_begins_anew() {
-    if !jail_here() {
-        return;
-    }
     for (mode, code, says) in
         [("crash-spawn", "3", "no such database"), ("crash-list", "4", "crashed at list")]
     {
-        let offers = settled(&start(mode)).await;
+        let Some(server) = start(mode) else { return };
+        let offers = settled(&server).await;
         let reason = failed(&offers);
         assert!(
             reason.contains(&format!("exit status: {code}")) && reason.contains(says),
@@ -432,12 +396,12 @@ async fn m18_a_crash_is_told_and_the_server_begins_anew() {
         assert!(!reason.contains(SECRET), "{reason}");
     }
     // One that a probe ends is asked in the older way.
-    let server = start("crash-discover");
+    let Some(server) = start("crash-discover") else { return };
     let offers = until(&server, |offers| offers.state == State::Ready).await;
     assert_eq!(offers.tools.len(), 1);
 
     for mode in ["crash-call", "mid-line"] {
-        let server = start(mode);
+        let Some(server) = start(mode) else { return };
         settled(&server).await;
         let error = echo(&server, "{}").await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Upstream, "{mode}: {error:?}");
@@ -460,10 +424,7 @@ async fn m18_a_crash_is_told_and_the_server_begins_anew() {
 
 #[tokio::test]
 async fn m19_a_crash_loop_opens_the_circuit() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("crash-spawn");
+    let Some(server) = start("crash-spawn") else { return };
     let open = Duration::from_millis(clawhost_core::limits::BRIDGE_CIRCUIT_MS);
     let is_open =
         |offers: &Offers| matches!(&offers.state, State::Failed { wait, .. } if *wait == open);
@@ -476,19 +437,14 @@ async fn m19_a_crash_loop_opens_the_circuit() {
 
 #[tokio::test]
 async fn m20_a_flood_of_complaints_disturbs_nothing() {
-    if !jail_here() {
-        return;
-    }
-    assert_eq!(echo(&start("errors"), "{}").await.unwrap(), "{}");
+    let Some(server) = start("errors") else { return };
+    assert_eq!(echo(&server, "{}").await.unwrap(), "{}");
 }
 
 #[tokio::test]
 async fn m21_a_server_has_the_declared_variables_and_no_others() {
-    if !jail_here() {
-        return;
-    }
-    let said: serde_json::Value =
-        serde_json::from_str(&echo(&start("env"), "{}").await.unwrap()).unwrap();
+    let Some(server) = start("env") else { return };
+    let said: Value = serde_json::from_str(&echo(&server, "{}").await.unwrap()).unwrap();
     assert_eq!(said["value"], SECRET);
     let mut names: Vec<&str> =
         said["names"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
@@ -498,22 +454,21 @@ async fn m21_a_server_has_the_declared_variables_and_no_others() {
 
 #[tokio::test]
 async fn m8_lists_without_an_end_are_refused() {
-    if !jail_here() {
-        return;
-    }
     for (mode, says) in [
         ("endless-list", "pages"),
         ("circle-list", "circle"),
         ("large-list", "over 1000 tools"),
         ("twice-list", "two tools of its list are called"),
     ] {
-        let offers = settled(&start(mode)).await;
+        let Some(server) = start(mode) else { return };
+        let offers = settled(&server).await;
         assert!(failed(&offers).contains(says), "{mode}: {offers:?}");
         assert!(offers.tools.is_empty());
     }
-    assert_eq!(settled(&start("pages")).await.tools.len(), 4);
+    let (Some(pages), Some(none)) = (start("pages"), start("no-list")) else { return };
+    assert_eq!(settled(&pages).await.tools.len(), 4);
     assert_eq!(
-        settled(&start("no-list")).await,
+        settled(&none).await,
         Offers {
             state: State::Ready,
             generation: 1,
@@ -527,20 +482,15 @@ async fn m8_lists_without_an_end_are_refused() {
 
 #[tokio::test]
 async fn m4_names_are_handed_on_as_they_are() {
-    if !jail_here() {
-        return;
-    }
-    let offers = settled(&start("names")).await;
+    let Some(server) = start("names") else { return };
+    let offers = settled(&server).await;
     let names: Vec<&str> = offers.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["a/b", "a:b", "a.b", "", "__proto__", "e\u{1b}[2J", "n\nl"]);
 }
 
 #[tokio::test]
 async fn a_change_of_the_tools_is_seen() {
-    if !jail_here() {
-        return;
-    }
-    let server = start("growing");
+    let Some(server) = start("growing") else { return };
     assert_eq!(settled(&server).await.tools.len(), 1);
     echo(&server, "{}").await.unwrap();
     let offers = until(&server, |offers| offers.generation == 2).await;
@@ -549,11 +499,8 @@ async fn a_change_of_the_tools_is_seen() {
 
 #[tokio::test]
 async fn an_error_of_the_server_is_a_failed_result() {
-    if !jail_here() {
-        return;
-    }
-    let reply =
-        start("refusing").call("echo", None, "{}", PATIENCE, Caller::default()).await.unwrap();
+    let Some(server) = start("refusing") else { return };
+    let reply = server.call("echo", None, "{}", PATIENCE, Caller::default()).await.unwrap();
     assert_eq!((reply.is_error, reply.error_kind), (true, Some("server-error")));
     let [Content::Text(text)] = reply.content.as_slice() else { panic!() };
     assert!(text.contains("-32602") && !text.contains(['\n', '\u{1b}']), "{text}");

@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 
 use clawhost_core::limits::{BRIDGE_CANCELS_MAX, BRIDGE_MESSAGE_BYTES_MAX};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use super::fake::discovered;
 use super::*;
+use crate::upstream::http::tests::read_request;
 
 /// What was asked: the head in lower case, and the message.
 type Asked = (String, Value);
@@ -32,11 +34,12 @@ async fn serve_counted(
     let asked = Arc::new(Mutex::new(VecDeque::new()));
     let (log, answer) = (Arc::clone(&asked), Arc::new(answer));
     tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
+        while let Ok((mut stream, _)) = listener.accept().await {
             let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
             let held = Arc::clone(&counted);
             tokio::spawn(async move {
-                let (mut stream, request) = read(stream).await;
+                let (head, body) = read_request(&mut stream).await;
+                let request: Asked = (head.to_lowercase(), serde_json::from_str(&body).unwrap());
                 let text = answer(&request);
                 held.fetch_add(1, Ordering::Relaxed);
                 log.lock().push_back(request);
@@ -50,24 +53,6 @@ async fn serve_counted(
         }
     });
     (url, asked, held)
-}
-
-async fn read(mut stream: TcpStream) -> (TcpStream, Asked) {
-    let mut bytes = Vec::new();
-    loop {
-        let mut chunk = [0; 4096];
-        let count = stream.read(&mut chunk).await.unwrap();
-        bytes.extend_from_slice(&chunk[..count]);
-        let text = String::from_utf8_lossy(&bytes);
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let head = head.to_lowercase();
-            let length = head.split("content-length: ").nth(1).unwrap();
-            let length: usize = length.lines().next().unwrap().parse().unwrap();
-            if body.len() >= length {
-                return (stream, (head.clone(), serde_json::from_str(body).unwrap()));
-            }
-        }
-    }
 }
 
 fn http(status: &str, kind: &str, more: &str, body: &str) -> String {
@@ -261,7 +246,7 @@ async fn m23_servers_of_different_credentials_share_no_session() {
     assert!(asked.iter().filter(session).count() >= 6);
     for asked in asked.iter().filter(session) {
         let own = format!("mcp-session-id: of-{}\r\n", credential(asked));
-        assert!(format!("{}\r\n", asked.0).contains(&own), "{}", asked.0);
+        assert!(asked.0.contains(&own), "{}", asked.0);
     }
 }
 

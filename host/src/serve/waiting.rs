@@ -182,7 +182,7 @@ impl Client<'_> {
     async fn patience(&self, questions: &OpenQuestions) {
         loop {
             sleep(Duration::from_millis(APPROVAL_HOLD_MS)).await;
-            if self.oldest(questions).is_some() {
+            if questions.borrow().iter().any(|id| self.approvals.find(id).is_some()) {
                 return;
             }
         }
@@ -241,11 +241,6 @@ impl Client<'_> {
                 return pending().await;
             }
         }
-    }
-
-    /// Returns the oldest question on which a call waits.
-    fn oldest(&self, questions: &OpenQuestions) -> Option<Pending> {
-        questions.borrow().iter().find_map(|id| self.approvals.find(id))
     }
 }
 

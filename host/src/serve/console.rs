@@ -38,9 +38,11 @@ pub(super) fn has(path: &str) -> bool {
 /// Returns a file of the page, with its type.
 pub(super) fn file(path: &str) -> Option<(&'static str, &'static str)> {
     match path.strip_prefix(PAGE)? {
-        "" | "/" => Some(("text/html; charset=utf-8", include_str!("console.html"))),
-        "/console.css" => Some(("text/css; charset=utf-8", include_str!("console.css"))),
-        "/console.js" => Some(("text/javascript; charset=utf-8", include_str!("console.js"))),
+        "" | "/" => Some(("text/html; charset=utf-8", include_str!("console/console.html"))),
+        "/console.css" => Some(("text/css; charset=utf-8", include_str!("console/console.css"))),
+        "/console.js" => {
+            Some(("text/javascript; charset=utf-8", include_str!("console/console.js")))
+        }
         _ => None,
     }
 }

@@ -137,7 +137,7 @@ impl Operator {
                 Ok(json!({"acknowledged": revoked}))
             }
             "clawhost.tools.disable" => {
-                self.switch(params, Turn::Off { now: flag(params, "now")? }).await
+                self.switch(params, Turn::Off { now: params.flag("now")? }).await
             }
             "clawhost.tools.enable" => self.switch(params, Turn::On).await,
             _ => self.look(method, params).await,
@@ -166,7 +166,7 @@ impl Operator {
             SwitchError::Name(_) => params.fault("tool", error.to_string()),
             error => unavailable(error),
         };
-        let done = if flag(params, "dry_run")? {
+        let done = if params.flag("dry_run")? {
             let (tool, is_known) = self.host.named(tool).map_err(unusable)?;
             let is_off = self.host.switches().get(&tool).is_some();
             Switched { tool, is_known, changed: is_off != (to != Turn::On) }
@@ -192,15 +192,6 @@ impl Operator {
 
 fn no_such(method: &str) -> Fault {
     Fault::method(method, "there is no such method here")
-}
-
-/// Reads a yes; what is absent is a no.
-fn flag(params: Params<'_>, key: &str) -> Result<bool, Fault> {
-    match params.any(key) {
-        Err(_) => Ok(false),
-        Ok(Value::Bool(yes)) => Ok(*yes),
-        Ok(_) => Err(params.fault(key, "has to be true or false")),
-    }
 }
 
 fn unavailable(error: impl std::fmt::Display) -> Fault {

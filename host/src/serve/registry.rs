@@ -72,15 +72,14 @@ pub async fn serve_registry(
 struct Refusal(StatusCode, &'static str, String);
 
 async fn answer(request: Request<Incoming>, folder: Arc<Folder>) -> Response<Full<Bytes>> {
-    let refused = |Refusal(status, code, message)| {
-        let body = json!({"error": {"code": code, "message": message}}).to_string();
-        let response = Response::builder().status(status);
-        let response = response.header(header::CONTENT_TYPE, "application/json");
-        response.header(header::ALLOW, "GET, HEAD").body(Full::from(body)).unwrap_or_default()
-    };
     match found(&request, folder).await {
         Ok(found) => delivered(request.headers(), found),
-        Err(refusal) => refused(refusal),
+        Err(Refusal(status, code, message)) => {
+            let body = json!({"error": {"code": code, "message": message}}).to_string();
+            let response = Response::builder().status(status);
+            let response = response.header(header::CONTENT_TYPE, "application/json");
+            response.header(header::ALLOW, "GET, HEAD").body(Full::from(body)).unwrap_or_default()
+        }
     }
 }
 
@@ -105,17 +104,13 @@ async fn found(request: &Request<Incoming>, folder: Arc<Folder>) -> Result<folde
 
 fn refusal(uri: &str, error: &Unpublished) -> Refusal {
     let text = format!("{uri}: {}", error.reason());
-    match error {
-        Unpublished::Absent => Refusal(StatusCode::NOT_FOUND, "not-found", text),
-        Unpublished::Invalid(_) => {
-            warn!("{text}");
-            Refusal(StatusCode::INTERNAL_SERVER_ERROR, "invalid-package", text)
-        }
-        Unpublished::Unreadable(_) => {
-            warn!("{text}");
-            Refusal(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", text)
-        }
-    }
+    let code = match error {
+        Unpublished::Absent => return Refusal(StatusCode::NOT_FOUND, "not-found", text),
+        Unpublished::Invalid(_) => "invalid-package",
+        Unpublished::Unreadable(_) => "unreadable",
+    };
+    warn!("{text}");
+    Refusal(StatusCode::INTERNAL_SERVER_ERROR, code, text)
 }
 
 /// Says whether a request was meant for this machine: a page whose name was made to point here

@@ -172,22 +172,18 @@ impl Connection {
         let offers = first.offers();
         let sessions = Sessions { own: own(&plan, &first, sources)?, first };
         let pins = sources.pins.list(Some(plan.server.clone()), None).await.unwrap_or_default();
-        let tools = remote::accepted(&plan, &sessions, &pins, schemas);
-        let (beside, exposed) = (remote::beside(&plan, &sessions, schemas), Arc::default());
-        let (failed, failures, generation) = (None, 0, 0);
-        let (is_known, is_over) = (false, false);
         Ok(Self {
+            tools: remote::accepted(&plan, &sessions, &pins, schemas),
+            beside: remote::beside(&plan, &sessions, schemas),
+            exposed: Arc::default(),
             plan,
-            tools,
-            beside,
-            exposed,
-            failed,
-            failures,
+            failed: None,
+            failures: 0,
             sessions,
             offers,
-            generation,
-            is_known,
-            is_over,
+            generation: 0,
+            is_known: false,
+            is_over: false,
         })
     }
 
@@ -236,11 +232,8 @@ impl Connection {
             State::Connecting => {}
             State::Ready => {
                 if self.failures > 0 {
-                    tracing::info!(
-                        "{} is back after {} failures",
-                        self.plan.title(),
-                        self.failures
-                    );
+                    let (title, failures) = (self.plan.title(), self.failures);
+                    tracing::info!("{title} is back after {failures} failures");
                 }
                 (self.is_known, self.failed, self.failures) = (true, None, 0);
             }

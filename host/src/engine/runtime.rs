@@ -1,0 +1,53 @@
+//! A wasmtime engine and its linker: what compiled code becomes callable with.
+
+use clawhost_core::truncate;
+use wasmtime::component::{Component, Linker};
+
+use super::LoadError;
+use super::check::REASON_BYTES_MAX;
+use super::kinds::docs::Docs;
+use super::kinds::{self, Kind, Outline};
+use super::loaded::Code;
+use crate::sandbox::CallState;
+use crate::sandbox::bindings::GuestIndices;
+
+/// What compiles components, and what they may import.
+pub(super) struct Runtime {
+    pub(super) engine: wasmtime::Engine,
+    pub(super) linker: Linker<CallState>,
+}
+
+impl Runtime {
+    /// Returns the component that was compiled to `code`.
+    ///
+    /// # Errors
+    /// It is of another engine, or of a component that is too large for this one.
+    pub(super) fn restore(&self, code: &[u8]) -> wasmtime::Result<Component> {
+        #[expect(unsafe_code, reason = "compiled code is loaded as wasmtime offers only unsafely")]
+        // SAFETY: `deserialize` runs what it is given. The bytes are what this host's Cranelift wrote: here, in
+        // the program of its own that was just started for it, or before, when they were held against a hash
+        // that is authenticated with the host's own key.
+        unsafe {
+            Component::deserialize(&self.engine, code)
+        }
+    }
+
+    pub(super) fn linked(&self, component: &Component, docs: &Docs) -> Result<Code, LoadError> {
+        let outline = kinds::outline(&self.engine, component, docs)?;
+        let pre = self.linker.instantiate_pre(component).map_err(|error| {
+            // It may quote a name.
+            let why = format!("{error:#}");
+            let why = truncate::text(&why, REASON_BYTES_MAX);
+            LoadError::Unusable(format!("its imports do not fit what the host offers: {why}"))
+        })?;
+        let kind = match outline {
+            Outline::Settled(kind) => kind,
+            Outline::Tool => Kind::Tool(GuestIndices::new(&pre).map_err(|error| {
+                LoadError::Unusable(format!(
+                    "it is of another world: a tool exports `claw:tool/tool@0.1.0` ({error:#})"
+                ))
+            })?),
+        };
+        Ok(Code { kind, pre })
+    }
+}
