@@ -85,23 +85,14 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
+    use super::super::tests::read_body;
     use super::*;
-    use crate::manifest::DocumentError;
-
-    fn read(text: &str) -> Result<Settings, String> {
-        let text = format!("version: 1\n{text}\n");
-        let settings = Settings::read(Some((Path::new("conf/clawhost.yaml"), text.as_bytes())), []);
-        settings.map_err(|errors| {
-            errors.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("\n")
-        })
-    }
 
     #[test]
     fn a_channel_goes_to_one_place() {
-        let settings = read(
+        let settings = read_body(
             "channels:\n  a: {file: ./m.jsonl}\n  b: {webhook: \"https://x.example/in\", secret: HOOK}\n  c: {console: true}",
+            &[],
         );
         let channels = settings.unwrap().channels;
         assert_eq!(channels["a"].to, ChannelPlace::File("conf/m.jsonl".into()));
@@ -119,7 +110,7 @@ mod tests {
             ("\"a b\": {file: x}", "not allowed"),
             ("a: {slack: x}", "slack"),
         ] {
-            let error = read(&format!("channels:\n  {channel}")).unwrap_err();
+            let error = read_body(&format!("channels:\n  {channel}"), &[]).unwrap_err();
             assert!(error.contains(says) && !error.contains("hunter2"), "{channel}: {error}");
         }
     }

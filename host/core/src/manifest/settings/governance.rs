@@ -168,6 +168,7 @@ impl DefinitionFiles {
 mod tests {
     use std::path::Path;
 
+    use super::super::tests::read_body as settings;
     use super::*;
     use crate::manifest::PostconditionMode;
     use crate::manifest::documents::{DirEntry, OneDocument};
@@ -198,17 +199,6 @@ mod tests {
         }
     }
 
-    fn settings(text: &str, variables: &[(&str, &str)]) -> Result<Settings, String> {
-        let text = format!("version: 1\n{text}\n");
-        let variables = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-        let read = Settings::read(Some((Path::new("conf/c.yaml"), text.as_bytes())), variables);
-        read.map_err(|list| told(&list))
-    }
-
-    fn told(list: &[DocumentError]) -> String {
-        list.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("\n")
-    }
-
     fn defined(text: &str) -> Result<Governance, String> {
         let settings = settings(text, &[]).unwrap();
         let profiles = builtin_profiles(Path::new("/")).unwrap();
@@ -216,7 +206,8 @@ mod tests {
         let documents = OneDocument(CLAW.as_bytes().to_vec());
         let mut manifest = load(&documents, &["claw.yaml".into()], around).unwrap();
         settings.apply(&mut manifest).unwrap();
-        settings.define(&Folder, &mut manifest).map_err(|list| told(&list))?;
+        let defined = settings.define(&Folder, &mut manifest);
+        defined.map_err(|list| list.iter().map(DocumentError::one_line).collect::<String>())?;
         Ok(manifest.governance)
     }
 
@@ -234,7 +225,7 @@ mod tests {
         for (files, expected) in [
             (
                 "gone.yaml",
-                "conf/c.yaml:2:15: the definition file `conf/gone.yaml` cannot be read: it does not exist",
+                "conf/clawhost.yaml:2:15: the definition file `conf/gone.yaml` cannot be read: it does not exist",
             ),
             ("'e/*.txt'", "matches no file"),
             ("'../*.yaml'", "may lead elsewhere"),

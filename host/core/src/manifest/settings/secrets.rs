@@ -90,7 +90,7 @@ impl SecretSettings {
 mod tests {
     use std::path::Path;
 
-    use super::super::Settings;
+    use super::super::tests::read_body;
     use super::*;
     use crate::manifest::builtin_profiles;
 
@@ -100,10 +100,8 @@ mod tests {
         name: &str,
         change: fn(&mut Profile),
     ) -> Result<Vec<SecretGrant>, String> {
-        let text =
-            format!("version: 1\nprofiles: {{x: {{env: {{PLAIN: p}}, secrets: {secrets}}}}}");
-        let file = Some((Path::new("c.yaml"), text.as_bytes()));
-        let settings = Settings::read(file, []).map_err(|errors| errors[0].one_line())?;
+        let text = format!("profiles: {{x: {{env: {{PLAIN: p}}, secrets: {secrets}}}}}");
+        let settings = read_body(&text, &[])?;
         let mut profile = builtin_profiles(Path::new("/here")).unwrap().remove(name).unwrap();
         change(&mut profile);
         let mut problems = Problems::default();

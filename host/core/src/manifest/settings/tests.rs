@@ -15,6 +15,11 @@ fn read(text: &str, variables: &[(&str, &str)]) -> Result<Settings, Vec<String>>
         .map_err(|list| list.iter().map(DocumentError::one_line).collect())
 }
 
+/// Reads what a file of this version says, and tells what is wrong with it, in a line each.
+pub(super) fn read_body(text: &str, variables: &[(&str, &str)]) -> Result<Settings, String> {
+    read(&format!("version: 1\n{text}\n"), variables).map_err(|lines| lines.join("\n"))
+}
+
 const FULL: &str = r#"version: 1
 state: ./state
 tools:

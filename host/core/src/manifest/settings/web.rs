@@ -108,16 +108,12 @@ fn is_header(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::super::Settings;
+    use super::super::tests::read_body;
     use super::*;
     use crate::egress::parse_url;
 
     fn read(tools: &str) -> Result<WebSettings, String> {
-        let text = format!("version: 1\ntools: {tools}");
-        let settings = Settings::read(Some((Path::new("c.yaml"), text.as_bytes())), []);
-        settings.map(|settings| settings.tools.web).map_err(|errors| errors[0].one_line())
+        read_body(&format!("tools: {tools}"), &[]).map(|settings| settings.tools.web)
     }
 
     fn open() -> EgressRules {
