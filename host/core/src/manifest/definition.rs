@@ -212,17 +212,12 @@ impl Governance {
     /// Every problem of the file.
     pub fn read(&mut self, file: &Path, bytes: &[u8]) -> Result<(), Vec<DocumentError>> {
         let mut problems = Problems::default();
-        match node::parse(file, bytes) {
-            Ok(root) => self.take(&root, &mut problems),
-            Err(problem) => problems.push(*problem),
-        }
+        let root = shape::parsed(&mut problems, file, bytes, &FILE);
+        root.iter().for_each(|root| self.take(root, &mut problems));
         problems.finish(Some(()))
     }
 
     fn take(&mut self, root: &Node, problems: &mut Problems) {
-        if !shape::check(problems, root, &FILE, "") {
-            return;
-        }
         for entry in root.get(&["tools"]).map(Node::entries).unwrap_or_default() {
             let name = meant(&entry.key);
             if self.definitions.contains_key(&name) {

@@ -13,7 +13,7 @@ use super::{
 use crate::egress::HostPattern;
 use crate::grants::is_variable_name;
 use crate::limits::TOOL_NAME_BYTES_MAX;
-use crate::manifest::node::{self, Entry, Node, Place};
+use crate::manifest::node::{Entry, Node, Place};
 use crate::manifest::problem::Problems;
 use crate::manifest::sandbox::{read_host, tidy};
 use crate::manifest::shape::{self, shown};
@@ -29,13 +29,9 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn file(&mut self, path: &Path, bytes: &[u8]) {
-        match node::parse(path, bytes) {
-            Ok(root) if self.fits(&root) => {
-                self.base = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
-                self.root = root;
-            }
-            Ok(_) => {}
-            Err(problem) => self.problems.push(*problem),
+        if let Some(root) = shape::parsed(&mut self.problems, path, bytes, &FILE) {
+            self.base = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
+            self.root = root;
         }
     }
 
