@@ -45,6 +45,7 @@ pub(crate) use self::secrets::patterns as secret_patterns;
 pub use self::tokens::{TOKEN_KEY_BYTES, Tokens};
 use self::walk::Look;
 use crate::error::{CallError, Limit};
+use crate::json::Length;
 use crate::reply::ToolReply;
 
 /// The check of the input's form.
@@ -246,16 +247,14 @@ impl Screens {
 
     fn search_injection<T>(&self, screened: &mut Screened<T>, texts: impl FnOnce(&mut Look<'_>)) {
         let Some(asked) = &self.injection else { return };
-        let found = count(texts, injection::find);
-        found
-            .0
-            .into_iter()
-            .for_each(|(name, times)| screened.note(PROMPT_INJECTION, asked, name, times));
+        for (name, times) in count(texts, injection::find).0 {
+            screened.note(PROMPT_INJECTION, asked, name, times);
+        }
     }
 
     fn validate<T>(&self, arguments: &Value, screened: &mut Screened<T>) {
         if let Some((bytes_max, policy)) = &self.bytes_max {
-            let bytes = validation::bytes(arguments);
+            let bytes = Length::of(arguments).plain as u64;
             if bytes > *bytes_max {
                 let what = format!("{bytes} bytes, where {bytes_max} are taken");
                 screened.refuse(policy, &what, Limit::SizeBytes);
@@ -268,10 +267,9 @@ impl Screens {
         }
         if let Some(asked) = &self.whitespace {
             let found = count(|look| walk::value(arguments, look), validation::unusual);
-            found
-                .0
-                .into_iter()
-                .for_each(|(name, times)| screened.note(INPUT_VALIDATION, asked, name, times));
+            for (name, times) in found.0 {
+                screened.note(INPUT_VALIDATION, asked, name, times);
+            }
         }
     }
 }
