@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::bridged::BridgedName;
+use crate::bridged;
 use crate::descriptor::Granted;
 use crate::exposed::Served;
 use crate::grants::{Grants, NATIVE};
@@ -506,15 +506,18 @@ pub fn meant(tool: &str) -> Result<String, NoTool> {
     if tool.contains("__") {
         return Err(NoTool::Ambiguous(shown()));
     }
-    let of_server = tool.strip_prefix("mcp.").and_then(|rest| rest.split_once('.'));
-    let of_server = of_server.and_then(|(server, tool)| BridgedName::of_server(server, tool).ok());
-    let name = of_server.map(|name| name.ckp).or_else(|| ClawUri::parse_tool_name(tool));
+    let name = bridged::dotted(tool).or_else(|| ClawUri::parse_tool_name(tool));
     let name = name.unwrap_or_else(|| ckp_name(tool));
-    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.bytes().all(is_name_byte) {
+    if !is_tool_name(&name) || name.contains('_') {
         return Err(NoTool::Malformed(shown()));
     }
     Ok(name)
+}
+
+/// Says whether MCP has tools of that name.
+pub(crate) fn is_tool_name(text: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    (1..=TOOL_NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits)
 }
 
 /// Checks the name of a tool.
@@ -522,8 +525,7 @@ pub fn meant(tool: &str) -> Result<String, NoTool> {
 /// # Errors
 /// As [`check_definition`].
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
-    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.bytes().all(is_name_byte) {
+    if !is_tool_name(name) {
         return Err(format!(
             "tool name {name:?} is not 1 to {TOOL_NAME_BYTES_MAX} of `a-z A-Z 0-9 _ -`"
         ));

@@ -10,9 +10,9 @@ use super::{
     AgentSettings, AuditSettings, HttpSettings, OWN_PRINCIPALS, ProfileSettings, Settings,
     ToolSettings,
 };
+use crate::catalog::is_tool_name;
 use crate::egress::HostPattern;
 use crate::grants::is_variable_name;
-use crate::limits::TOOL_NAME_BYTES_MAX;
 use crate::manifest::node::{Entry, Node, Place};
 use crate::manifest::problem::Problems;
 use crate::manifest::sandbox::{read_host, tidy};
@@ -86,7 +86,8 @@ impl Reader {
     }
 
     fn take_tools(&mut self, tools: &Node) -> ToolSettings {
-        let replaced = self.take_list(tools, "tools.", "replace_builtins", "read_file", is_tool);
+        let replaced =
+            self.take_list(tools, "tools.", "replace_builtins", "read_file", is_tool_name);
         ToolSettings {
             directory: self.path(tools.below("directory")),
             replace_builtins: replaced.into_iter().collect(),
@@ -214,11 +215,6 @@ impl Reader {
             ..node.read(&[]).unwrap_or_default()
         }
     }
-}
-
-fn is_tool(text: &str) -> bool {
-    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    !text.is_empty() && text.len() <= TOOL_NAME_BYTES_MAX && text.bytes().all(fits)
 }
 
 /// A name, or an absolute path.
