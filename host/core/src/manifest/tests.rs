@@ -49,11 +49,15 @@ impl Documents for Files {
     }
 }
 
-fn load_all(files: &Files, paths: &[&str]) -> Result<Manifest, Vec<DocumentError>> {
+/// Loads documents into the folder `/here`, beside the built-in profiles.
+pub(super) fn load_all(
+    docs: &dyn Documents,
+    paths: &[&str],
+) -> Result<Manifest, Vec<DocumentError>> {
     let directory = Path::new("/here");
     let profiles = builtin_profiles(directory).unwrap();
     let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-    load(files, &paths, Surroundings { directory, profiles: &profiles })
+    load(docs, &paths, Surroundings { directory, profiles: &profiles })
 }
 
 fn load_text(text: &str) -> Result<Manifest, Vec<DocumentError>> {
@@ -76,7 +80,8 @@ spec:
     - inline: { protocol: custom, endpoint: "http://localhost:1", model: m, auth: { type: none } }
 "#;
 
-fn claw(rest: &str) -> String {
+/// Returns the smallest Claw with `rest` in its spec.
+pub(super) fn claw(rest: &str) -> String {
     format!("{HEAD}{rest}")
 }
 

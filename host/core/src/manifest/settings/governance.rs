@@ -172,9 +172,7 @@ mod tests {
     use super::*;
     use crate::manifest::PostconditionMode;
     use crate::manifest::documents::{DirEntry, OneDocument};
-    use crate::manifest::{Surroundings, builtin_profiles, load};
-
-    const CLAW: &str = "{claw: '0.3.0', kind: Claw, metadata: {name: a}, spec: {identity: {inline: {personality: p, autonomy: autonomous}}, providers: [{inline: {protocol: custom, endpoint: 'http://127.0.0.1:9', model: m, auth: {type: none}}}]}}";
+    use crate::manifest::tests::{claw, load_all};
 
     struct Folder;
 
@@ -201,10 +199,8 @@ mod tests {
 
     fn defined(text: &str) -> Result<Governance, String> {
         let settings = settings(text, &[]).unwrap();
-        let profiles = builtin_profiles(Path::new("/")).unwrap();
-        let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
-        let documents = OneDocument(CLAW.as_bytes().to_vec());
-        let mut manifest = load(&documents, &["claw.yaml".into()], around).unwrap();
+        let documents = OneDocument(claw("").into_bytes());
+        let mut manifest = load_all(&documents, &["claw.yaml"]).unwrap();
         settings.apply(&mut manifest).unwrap();
         let defined = settings.define(&Folder, &mut manifest);
         defined.map_err(|list| list.iter().map(DocumentError::one_line).collect::<String>())?;
