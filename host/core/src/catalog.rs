@@ -282,6 +282,12 @@ impl Refused {
     }
 }
 
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "refused: {}: {}", self.source, self.reason)
+    }
+}
+
 /// Why a set of tools is no catalog.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogError {

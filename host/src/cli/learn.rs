@@ -126,7 +126,7 @@ impl Trial {
     fn new(args: &LearnArgs) -> Result<Self, Fail> {
         let failed = |error: std::io::Error| {
             let hint = "name a folder that is there with --folder DIR";
-            Fail::usage(format!("{}: {error}", args.folder.display()), hint)
+            Fail::usage_at(&args.folder, error, hint)
         };
         let folder = args.folder.canonicalize().map_err(failed)?;
         // A file, and a folder that cannot be looked into, would pass for one without anything in it.

@@ -127,7 +127,7 @@ fn enter(directory: Option<&Path>) -> Result<(), Fail> {
     let Some(directory) = directory else { return Ok(()) };
     std::env::set_current_dir(directory).map_err(|error| {
         let hint = "name a directory that is there with --directory DIR";
-        Fail::usage(format!("{}: {error}", directory.display()), hint)
+        Fail::usage_at(directory, error, hint)
     })
 }
 

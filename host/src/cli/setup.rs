@@ -45,6 +45,8 @@ use crate::{Host, HostBuilder};
 
 /// The manifest `run` looks for where no PATH is given.
 pub(super) const MANIFEST_NAME: &str = "claw.yaml";
+/// What would be right where no host keeps its state.
+const STATE_HINT: &str = "name the state folder of a host with --state DIR";
 /// Where the audit chains lie in the state folder.
 const AUDIT_FOLDER: &str = "audit";
 /// Names a folder with a file for each secret (CKP 0.3.0, runtime profile, section 7).
@@ -344,10 +346,7 @@ pub(super) fn existing_audit_dir(args: &StateArgs) -> Result<Option<Dir>, Fail> 
             format!("{}: a host ran here, and its audit log is gone", path.display()),
         )),
         (Err(error), false) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        (Err(error), _) => Err(Fail::usage(
-            format!("{}: {error}", path.display()),
-            "name the state folder of a host with --state DIR",
-        )),
+        (Err(error), _) => Err(Fail::usage_at(&path, error, STATE_HINT)),
     }
 }
 
@@ -493,8 +492,7 @@ pub(super) fn require_state(common: &StateArgs) -> Result<(), Fail> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(()),
         Err(error) => error.to_string(),
     };
-    let hint = "name the state folder of a host with --state DIR";
-    Err(Fail::usage(format!("{}: {reason}", folder.display()), hint))
+    Err(Fail::usage_at(&folder, reason, STATE_HINT))
 }
 
 fn database(state: &StateDir) -> Result<Database, Fail> {
@@ -550,8 +548,14 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Fail> {
         let here = std::env::current_dir().unwrap_or_default();
         let hint =
             format!("give a .wasm or .wat file; {} is where it was looked for", here.display());
-        Fail::usage(format!("{}: {error}", path.display()), &hint)
+        Fail::usage_at(path, error, &hint)
     })
+}
+
+/// Reads any other file that was named, bounded; `hint` says which would be right.
+pub(super) fn read_document(path: &Path, hint: &str) -> Result<Vec<u8>, Fail> {
+    let read = regular::read(path, DOCUMENT_BYTES_MAX as u64);
+    read.map_err(|error| Fail::usage_at(path, error, hint))
 }
 
 /// Awaits `work`; where it takes longer than a second and a person watches, says what it is.
