@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::{Found, Redactor};
+use super::redactor::{Found, Redactor};
 use crate::error::CallError;
 use crate::json;
 use crate::reply::{Content, ResourceBody, ToolReply, change_texts, marked};

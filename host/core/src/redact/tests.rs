@@ -1,10 +1,14 @@
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::redactor::Found;
 use super::*;
 use crate::error::{CallError, ErrorKind};
+use crate::limits::REDACT_VALUE_BYTES;
 use crate::reply::{Content, ResourceBody, ToolReply};
 
 fn knows(values: &[(&str, &str)]) -> Redactor {
