@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::Settings;
 use super::reader::Reader;
-use super::{Settings, choices, shown};
 use crate::limits::CHANNELS_MAX;
 use crate::manifest::node::{Entry, Node};
-use crate::manifest::problem::Problems;
-use crate::manifest::shape::wrong_name;
+use crate::manifest::problem::{Problems, choices};
+use crate::manifest::shape::{shown, wrong_name};
 
 /// One of `channels`: somewhere messages may go.
 #[derive(Debug, Clone, PartialEq, Eq)]

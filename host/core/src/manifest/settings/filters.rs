@@ -2,9 +2,9 @@
 //! protocol's policies have no place for it.
 
 use super::reader::Reader;
-use super::{choices, shown};
 use crate::manifest::node::{Entry, Node};
-use crate::manifest::shape::wrong_name;
+use crate::manifest::problem::choices;
+use crate::manifest::shape::{shown, wrong_name};
 use crate::screen::{Action, Boundary, Filter, kind_words, kinds_of};
 
 impl Reader {

@@ -4,18 +4,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::Settings;
 use super::reader::Reader;
 use super::services::unread;
-use super::{Manifest, Settings, shown};
 use crate::catalog::ckp_name;
 use crate::composite::CompositeBounds;
 use crate::limits::DEFINITION_FILES_MAX;
+use crate::manifest::Manifest;
 use crate::manifest::definition::Governance;
 use crate::manifest::documents::Documents;
 use crate::manifest::glob;
 use crate::manifest::node::{Node, Place};
 use crate::manifest::problem::DocumentError;
 use crate::manifest::sandbox::tidy;
+use crate::manifest::shape::shown;
 use crate::quarantine::ImmuneSettings;
 
 /// One of `definitions`: a file, or a pattern of files below the runtime file's folder.

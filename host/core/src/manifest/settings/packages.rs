@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use url::Url;
 
+use super::Settings;
 use super::reader::Reader;
-use super::{Settings, shown};
 use crate::egress;
 use crate::grants::is_secret_name;
 use crate::manifest::Manifest;
 use crate::manifest::node::{Entry, Node};
+use crate::manifest::shape::shown;
 use crate::package::{VerifyingKey, read_registry};
 
 /// One of `oci`: what a registry of OCI artifacts gets beside its name.

@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::agents::OWN_PRINCIPALS;
 use super::governance::take_governance;
 use super::providers::take_providers;
 use super::shapes::FILE;
-use super::{
-    AgentSettings, AuditSettings, HttpSettings, OWN_PRINCIPALS, ProfileSettings, Settings,
-    ToolSettings,
-};
+use super::{AgentSettings, AuditSettings, HttpSettings, ProfileSettings, Settings, ToolSettings};
 use crate::catalog::is_tool_name;
 use crate::egress::HostPattern;
 use crate::grants::is_variable_name;

@@ -1,10 +1,12 @@
 //! `profiles.<name>.secrets`: which secrets the tools of a profile may use, and where.
 
 use super::reader::Reader;
-use super::{Place, Problems, Profile, shown};
 use crate::egress::HostPattern;
 use crate::grants::{Injection, SecretGrant, is_secret_name, is_variable_name};
-use crate::manifest::node::Node;
+use crate::manifest::Profile;
+use crate::manifest::node::{Node, Place};
+use crate::manifest::problem::Problems;
+use crate::manifest::shape::shown;
 
 /// One of `profiles.<name>.secrets`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! `tools.http_get` and `tools.web_search`: whom two of the built-in tools may ask.
 
 use super::reader::Reader;
-use super::shown;
 use crate::egress::{EgressRules, HostPattern, HostRules, Schemes, check_request, endpoint};
 use crate::grants::{Grants, Injection, SecretGrant};
 use crate::manifest::node::Node;
+use crate::manifest::shape::shown;
 
 /// The header a search service's key goes into where the file does not say: Brave's.
 const KEY_HEADER: &str = "X-Subscription-Token";
