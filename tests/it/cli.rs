@@ -281,7 +281,7 @@ fn what_is_done_with_a_secret_is_said_in_json() {
 fn the_limits() {
     let cli = Cli::new(PROGRAM);
     let table = cli.run(&["limits"]).stdout;
-    for limit in clawhost_core::limits::TABLE {
+    for limit in &*clawhost_core::limits::TABLE {
         assert!(table.contains(limit.name), "{} is missing", limit.name);
     }
     let json = cli.run(&["limits", "--json"]).stdout;

@@ -66,6 +66,12 @@ impl BridgedName {
     }
 }
 
+/// Returns the CKP name that `mcp.server.tool` means; nothing of what has another form.
+pub(crate) fn dotted(text: &str) -> Option<String> {
+    let (server, tool) = text.strip_prefix("mcp.")?.split_once('.')?;
+    BridgedName::of_server(server, tool).ok().map(|name| name.ckp)
+}
+
 /// Returns what a tool of a server is remembered under. Names that would be served alike are one, so
 /// that none takes the place of another.
 pub fn remembered_as(tool: &str) -> String {

@@ -3,6 +3,11 @@
 //! Deliberately absent: how a tool is executed. A [`Tool`] says what it is, what it may touch
 //! and which policy governs it; executors find its code by [`Tool::digest`].
 
+mod definition;
+mod names;
+mod origin;
+mod refused;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,127 +15,21 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::bridged::BridgedName;
+pub use self::definition::{
+    Annotations, ToolDefinition, check_definition, claude_note, declares, refused_by_claude,
+};
+pub use self::names::{CALL_TOOL, NoTool, ckp_name, meant};
+pub(crate) use self::names::{check_name, is_tool_name};
+pub use self::origin::Origin;
+pub use self::refused::Refused;
 use crate::descriptor::Granted;
 use crate::exposed::Served;
-use crate::grants::{Grants, NATIVE};
-use crate::limits::{
-    ERROR_TEXT_BYTES_MAX, TOOL_DESCRIPTION_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX,
-};
-use crate::manifest::{Definition, DocumentError};
+use crate::grants::Grants;
+use crate::manifest::Definition;
 use crate::policy::PathNames;
 use crate::retry::RetryPlan;
 use crate::schema::Schema;
-use crate::uri::{ClawUri, Kind, RegistryUri};
-use crate::{truncate, visible};
-
-/// What the host's own tool is called that calls others by their names.
-pub const CALL_TOOL: &str = "call_tool";
-
-/// A tool as its component (or document) describes it: MCP's shape.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ToolDefinition {
-    /// The component's own name, for example `read_file`.
-    pub name: String,
-    /// For people.
-    pub title: Option<String>,
-    /// For the model.
-    pub description: String,
-    /// JSON Schema of the arguments.
-    pub input_schema: Value,
-    /// JSON Schema of the structured result.
-    pub output_schema: Option<Value>,
-    /// Untrusted hints; of a bound tool what clients are shown, where the operator's word comes first.
-    pub annotations: Annotations,
-}
-
-/// MCP's tool annotations: untrusted hints that may tighten a decision, never relax one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Annotations {
-    /// The tool changes nothing.
-    pub read_only: Option<bool>,
-    /// The tool may destroy.
-    pub destructive: Option<bool>,
-    /// Repeating a call changes nothing more.
-    pub idempotent: Option<bool>,
-    /// The tool reaches an open world.
-    pub open_world: Option<bool>,
-}
-
-impl Annotations {
-    /// The names that MCP has for them.
-    pub const KEYS: [&str; 4] =
-        ["destructiveHint", "idempotentHint", "openWorldHint", "readOnlyHint"];
-
-    /// Returns the hints that `hint` tells by MCP's names.
-    pub fn of(hint: impl Fn(&str) -> Option<bool>) -> Self {
-        Self {
-            read_only: hint("readOnlyHint"),
-            destructive: hint("destructiveHint"),
-            idempotent: hint("idempotentHint"),
-            open_world: hint("openWorldHint"),
-        }
-    }
-
-    /// Returns the hint of MCP's name.
-    pub fn hint(&self, key: &str) -> Option<bool> {
-        match key {
-            "destructiveHint" => self.destructive,
-            "idempotentHint" => self.idempotent,
-            "openWorldHint" => self.open_world,
-            "readOnlyHint" => self.read_only,
-            _ => None,
-        }
-    }
-}
-
-/// Where a tool's code comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// Shipped inside the host.
-    BuiltIn {
-        /// The component's name, for example `file-io`.
-        component: &'static str,
-    },
-    /// A file of the drop-in directory.
-    DropIn {
-        /// Its file name.
-        file: String,
-    },
-    /// A definition file that says what it is made of.
-    Composite {
-        /// The file.
-        file: String,
-    },
-    /// A component that a registry has beside the tool's document.
-    Registry {
-        /// The address it was fetched from.
-        uri: RegistryUri,
-    },
-    /// An MCP server that the host talks to.
-    Bridged {
-        /// What the runtime file calls it, or its address.
-        server: String,
-        /// The server's own name of the tool.
-        tool: String,
-    },
-    /// A component of the version of the registry that is in service.
-    Release,
-    /// The host itself.
-    Own,
-    /// A service that the host asks itself.
-    Service {
-        /// Its name.
-        service: String,
-    },
-    /// The program that the host is part of.
-    Native {
-        /// Who of it has the tool; empty where the tool stands alone.
-        provider: String,
-    },
-}
+use crate::uri::{ClawUri, Kind};
 
 /// One tool of a catalog, complete: definition, grants and policy are settled.
 #[derive(Debug)]
@@ -242,58 +141,6 @@ impl Tool {
     /// Returns the time a call gets where the caller asks for no less.
     pub fn timeout(&self) -> Duration {
         self.grants.limits.timeout
-    }
-}
-
-/// Says whether hints have this one, and it is true.
-pub fn declares(declared: &Map<String, Value>, hint: &str) -> bool {
-    declared.get(hint) == Some(&Value::Bool(true))
-}
-
-/// A source of tools that could not be used, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// The file or document.
-    pub source: String,
-    /// The reason, and what would be right.
-    pub reason: String,
-    /// The tool that is not served for it, by any of its names, where it is about one.
-    pub tool: Option<String>,
-    /// Its MCP server is at fault, and may yet offer it.
-    pub is_upstream: bool,
-    /// Every problem of its documents, where it is refused for these.
-    pub problems: Vec<DocumentError>,
-}
-
-impl Refused {
-    /// Returns a refusal whose texts are one line, short, and safe to show: they may quote a
-    /// file.
-    pub fn new(source: &str, reason: &str) -> Self {
-        let short = |text: &str| visible::line(truncate::text(text, ERROR_TEXT_BYTES_MAX));
-        let (source, reason) = (short(source), short(reason));
-        Self { source, reason, tool: None, is_upstream: false, problems: Vec::new() }
-    }
-
-    /// Returns a refusal for every problem of documents, whose reason is the first.
-    pub fn wrong(source: &str, problems: Vec<DocumentError>) -> Self {
-        let first = problems.first().map(DocumentError::one_line).unwrap_or_default();
-        let reason = match problems.len() {
-            0 | 1 => first,
-            all => format!("{first}; and {} more: `clawhost validate` shows them", all - 1),
-        };
-        Self { problems, ..Self::new(source, &reason) }
-    }
-
-    /// Returns it as the reason why `tool` is not served.
-    #[must_use]
-    pub fn of(self, tool: &str) -> Self {
-        Self { tool: Some(tool.to_owned()), ..self }
-    }
-
-    /// Returns it as something that its MCP server is at fault for.
-    #[must_use]
-    pub fn upstream(self) -> Self {
-        Self { is_upstream: true, ..self }
     }
 }
 
@@ -444,195 +291,5 @@ impl Catalog {
     /// Says whether there is no tool.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
-    }
-}
-
-impl Origin {
-    /// Says whether it is the tool of the server that `<server>.<tool>` means.
-    fn is_bridged_as(&self, text: &str) -> bool {
-        let Self::Bridged { server, tool } = self else { return false };
-        text.strip_prefix(server.as_str()).and_then(|rest| rest.strip_prefix('.')) == Some(tool)
-    }
-}
-
-impl Origin {
-    /// Says in a word or two where the code of a tool comes from.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Bridged { .. } => "bridged",
-            Self::BuiltIn { .. } => "built-in",
-            Self::Composite { .. } => "composite",
-            Self::DropIn { .. } => "dropped in",
-            Self::Native { .. } => "native",
-            Self::Own => "the host's",
-            Self::Registry { .. } => "registry",
-            Self::Release => "registry version",
-            Self::Service { .. } => "service",
-        }
-    }
-}
-
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::BuiltIn { component } => write!(f, "the built-in component `{component}`"),
-            Self::Composite { file } => write!(f, "the definition file `{file}`"),
-            Self::DropIn { file } => write!(f, "the file `{file}`"),
-            Self::Registry { uri } => write!(f, "`{uri}`"),
-            Self::Bridged { server, .. } => write!(f, "the MCP server `{server}`"),
-            Self::Release => f.write_str("the version of the registry in service"),
-            Self::Own => f.write_str("the host itself"),
-            Self::Service { service } => write!(f, "the service `{service}`"),
-            Self::Native { provider } if provider.is_empty() => {
-                write!(f, "the embedding program ({NATIVE})")
-            }
-            Self::Native { provider } => {
-                write!(f, "`{provider}` of the embedding program ({NATIVE})")
-            }
-        }
-    }
-}
-
-/// Returns the CKP form of a component's tool name: CKP names know no underscore.
-///
-/// Two names of one catalog that map to the same CKP name are a collision, found by
-/// [`Catalog::add`]; nothing is ever mapped back by arithmetic.
-pub fn ckp_name(name: &str) -> String {
-    name.replace('_', "-")
-}
-
-/// What a property may be called at most in tools that Claude's API takes.
-const CLAUDE_PROPERTY_BYTES_MAX: usize = 64;
-
-/// Returns the first property of a tool's arguments that Claude's API does not take: it refuses every request that has
-/// such a tool, with all others in it.
-pub fn refused_by_claude(input_schema: &Value) -> Option<&str> {
-    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
-    let fits = |key: &str| {
-        (1..=CLAUDE_PROPERTY_BYTES_MAX).contains(&key.len()) && key.bytes().all(is_name_byte)
-    };
-    let properties = input_schema.get("properties")?.as_object()?;
-    properties.keys().map(String::as_str).find(|key| !fits(key))
-}
-
-/// Says for people that Claude's API does not take the tool `name` with these arguments.
-pub fn claude_note(name: &str, input_schema: &Value) -> Option<String> {
-    let key = truncate::text(refused_by_claude(input_schema)?, TOOL_NAME_BYTES_MAX);
-    Some(format!(
-        "`{name}` has the argument {key:?}, and Claude's API refuses whatever has a tool with such a one: call it 1 to {CLAUDE_PROPERTY_BYTES_MAX} of `a-z A-Z 0-9 _ . -`; until then the proxy leaves the tool out where Claude's messages are spoken, and other clients may fail"
-    ))
-}
-
-/// Why what somebody wrote is no tool's name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoTool {
-    /// It may be a server's tool, or one that is called so itself.
-    #[error("{0:?} may be two tools: only a host that runs can tell which")]
-    Ambiguous(String),
-    /// No tool can be called so.
-    #[error("{0:?} is no name of a tool")]
-    Malformed(String),
-}
-
-/// Returns the CKP name that somebody means who writes `tool`, whether or not there is such a tool.
-///
-/// # Errors
-/// See [`NoTool`].
-pub fn meant(tool: &str) -> Result<String, NoTool> {
-    let shown = || truncate::text(tool, TOOL_NAME_BYTES_MAX).to_owned();
-    if tool.contains("__") {
-        return Err(NoTool::Ambiguous(shown()));
-    }
-    let of_server = tool.strip_prefix("mcp.").and_then(|rest| rest.split_once('.'));
-    let of_server = of_server.and_then(|(server, tool)| BridgedName::of_server(server, tool).ok());
-    let name = of_server.map(|name| name.ckp).or_else(|| ClawUri::parse_tool_name(tool));
-    let name = name.unwrap_or_else(|| ckp_name(tool));
-    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.bytes().all(is_name_byte) {
-        return Err(NoTool::Malformed(shown()));
-    }
-    Ok(name)
-}
-
-/// Checks the name of a tool.
-///
-/// # Errors
-/// As [`check_definition`].
-pub(crate) fn check_name(name: &str) -> Result<(), String> {
-    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.bytes().all(is_name_byte) {
-        return Err(format!(
-            "tool name {name:?} is not 1 to {TOOL_NAME_BYTES_MAX} of `a-z A-Z 0-9 _ -`"
-        ));
-    }
-    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || name.len() > 63 {
-        return Err(format!(
-            "tool name {name:?} has no CKP form: start with a letter or digit, at most 63 characters"
-        ));
-    }
-    Ok(())
-}
-
-/// Checks what a component says about one tool before anything uses it.
-///
-/// # Errors
-/// A sentence that says what is wrong and what would be right.
-pub fn check_definition(definition: &ToolDefinition) -> Result<(), String> {
-    let name = &definition.name;
-    check_name(name)?;
-    if definition.description.trim().is_empty() {
-        return Err(format!("tool `{name}` has no description"));
-    }
-    if definition.description.len() > TOOL_DESCRIPTION_BYTES_MAX {
-        return Err(format!(
-            "the description of tool `{name}` is over {TOOL_DESCRIPTION_BYTES_MAX} bytes"
-        ));
-    }
-    check_schemas(definition)
-}
-
-fn check_schemas(definition: &ToolDefinition) -> Result<(), String> {
-    let schemas = std::iter::once(&definition.input_schema).chain(&definition.output_schema);
-    for schema in schemas {
-        if schema.to_string().len() > TOOL_SCHEMA_BYTES_MAX {
-            return Err(format!(
-                "a schema of tool `{}` is over {TOOL_SCHEMA_BYTES_MAX} bytes",
-                definition.name
-            ));
-        }
-    }
-    match definition.input_schema.get("type").and_then(Value::as_str) {
-        Some("object") => Ok(()),
-        _ => {
-            Err(format!("the input schema of tool `{}` must have `type: object`", definition.name))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn an_argument_that_claude_does_not_take_is_named() {
-        let (fits, long) = ("x".repeat(64), "x".repeat(65));
-        for (key, is_refused) in [
-            ("path", false),
-            ("a_b.c-D9", false),
-            (fits.as_str(), false),
-            (long.as_str(), true),
-            ("a b", true),
-            ("$filter", true),
-            ("größe", true),
-            ("", true),
-        ] {
-            let schema = json!({"type": "object", "properties": {"a": {}, key: {}}});
-            assert_eq!(refused_by_claude(&schema), is_refused.then_some(key));
-            let note = claude_note("t", &schema);
-            assert_eq!(note.is_some_and(|note| note.starts_with("`t` has")), is_refused, "{key}");
-        }
-        assert_eq!(refused_by_claude(&json!({"type": "object"})), None);
     }
 }

@@ -195,7 +195,7 @@ impl Exposed {
 
 /// Returns the name of an item, under which nothing else of its list is known.
 pub fn name_of(list: List, item: &Value) -> &str {
-    item.get(list.key()).and_then(Value::as_str).unwrap_or_default()
+    crate::json::text(item, list.key())
 }
 
 /// Says whether an address can be one of a template (RFC 6570): its server knows, so what stands

@@ -126,6 +126,29 @@ pub(crate) fn change_texts<H>(
     }
 }
 
+/// Returns the bytes `part` of `whole` with a marker in the place of each of `found`, which are in order and apart
+/// from each other. What began before the part has its marker there, and only its bytes are missing here.
+pub(crate) fn marked<'f, H>(
+    whole: &str,
+    part: Range<usize>,
+    found: &'f [H],
+    at: fn(&H) -> &Range<usize>,
+    marker: impl Fn(&'f H) -> &'f str,
+) -> String {
+    let mut text = String::with_capacity(part.len());
+    let mut done = part.start;
+    let first = found.partition_point(|one| at(one).end <= part.start);
+    for one in found.iter().skip(first).take_while(|one| at(one).start < part.end) {
+        let (start, end) = (at(one).start, at(one).end);
+        let (from, to) = (whole.floor_char_boundary(start), whole.ceil_char_boundary(end));
+        text.push_str(whole.get(done..from.max(done)).unwrap_or_default());
+        text.push_str(if start >= part.start { marker(one) } else { "" });
+        done = to.clamp(done, part.end);
+    }
+    text.push_str(whole.get(done..part.end).unwrap_or_default());
+    text
+}
+
 impl ToolReply {
     /// Returns its texts in their order, without what is for people.
     pub fn texts(&self) -> impl Iterator<Item = &str> {

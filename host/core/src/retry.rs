@@ -35,11 +35,13 @@ pub struct RetryOn {
 
 impl Default for RetryOn {
     fn default() -> Self {
-        Self { rate_limited: false, timeout: false, unavailable: true }
+        Self::DEFAULT
     }
 }
 
 impl RetryOn {
+    const DEFAULT: Self = Self { rate_limited: false, timeout: false, unavailable: true };
+
     /// Says whether a call that failed like this may succeed when it is made again. Refusals by
     /// policy and the failures of a tool itself do not pass.
     pub fn passes(self, error: &CallError) -> bool {
@@ -92,7 +94,7 @@ impl RetryPlan {
         multiplier_permille: 2_000,
         delay_max_ms: RETRY_DELAY_CEILING_MS,
         jitter_permille: 0,
-        on: RetryOn { rate_limited: false, timeout: false, unavailable: true },
+        on: RetryOn::DEFAULT,
     };
 
     /// Returns the milliseconds to wait after `failed` attempts; nothing where that was the last one.

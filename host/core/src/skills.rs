@@ -12,7 +12,7 @@ use regex::Regex;
 use crate::catalog::Tool;
 use crate::manifest::DocumentError;
 use crate::manifest::glob;
-use crate::manifest::node::{self, Node};
+use crate::manifest::node::Node;
 use crate::manifest::problem::Problems;
 use crate::manifest::shape::{self, ANY, STRING, Shape, TEXT, opt, req};
 
@@ -75,15 +75,9 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Vec<Regex>, Vec<DocumentError>> {
         return Err(vec![DocumentError::whole_file(file, reason, Some("begin with front matter"))]);
     };
     let mut problems = Problems::default();
-    let patterns = match node::parse(file, head.as_bytes()) {
-        Ok(root) if shape::check(&mut problems, &root, &HEAD, "") => patterns(&root, &mut problems),
-        Ok(_) => Vec::new(),
-        Err(problem) => {
-            problems.push(*problem);
-            Vec::new()
-        }
-    };
-    problems.finish(Some(patterns))
+    let root = shape::parsed(&mut problems, file, head.as_bytes(), &HEAD);
+    let patterns = root.map(|root| patterns(&root, &mut problems));
+    problems.finish(patterns)
 }
 
 fn patterns(root: &Node, problems: &mut Problems) -> Vec<Regex> {

@@ -17,8 +17,7 @@ const REASONS_MAX: usize = 10;
 
 /// Cuts `text` to at most `bytes_max` bytes on a character border.
 pub fn text(text: &str, bytes_max: usize) -> &str {
-    let end = (0..=bytes_max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-    text.get(..end.unwrap_or(0)).unwrap_or("")
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or("")
 }
 
 /// Returns the first reasons of all, and last how many more there are.

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use clawhost_core::json::text;
 use clawhost_core::lease::Covers;
 use clawhost_core::limits::LEASE_CEILING_MS;
 use clawhost_core::manifest::duration;
@@ -160,7 +161,7 @@ pub(super) async fn run(args: ApprovalsArgs) -> Result<u8, Fail> {
         ApprovalsVerb::Revoke { id } => {
             if args.dry_run {
                 let all = hosts.gather("clawhost.approvals.leases", &json!({}), "leases").await?;
-                all.iter().find(|one| member(one, "id") == *id).ok_or_else(nothing_there)?;
+                all.iter().find(|one| text(one, "id") == *id).ok_or_else(nothing_there)?;
             }
             let method = "clawhost.approvals.revoke";
             tell(&mut hosts, method, &json!({"id": id}), Done { word: "revoked", ..done }).await
@@ -223,11 +224,13 @@ impl Meant {
     fn of(named: &[Value]) -> Result<Self, Fail> {
         match named {
             [] => Err(nothing_there()),
-            [one] => Ok(Self { id: member(one, "id"), digest: member(one, "digest") }),
+            [one] => {
+                Ok(Self { id: text(one, "id").to_owned(), digest: text(one, "digest").to_owned() })
+            }
             several => {
                 let each: Vec<_> = several
                     .iter()
-                    .map(|one| format!("`{}` of {}", member(one, "id"), member(one, "principal")))
+                    .map(|one| format!("`{}` of {}", text(one, "id"), text(one, "principal")))
                     .collect();
                 Err(Fail::usage(
                     format!("{} calls have that request id: {}", several.len(), each.join(", ")),
@@ -236,10 +239,6 @@ impl Meant {
             }
         }
     }
-}
-
-fn member(one: &Value, key: &str) -> String {
-    one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// What is printed when it is done.

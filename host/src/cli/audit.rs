@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::Dir;
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
-use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
@@ -14,7 +13,6 @@ use super::events::EventArgs;
 use super::fail::Fail;
 use super::{events, setup, show};
 use crate::audit::{self, ChainReport, PublicKey, Receipt, Trust};
-use crate::regular;
 
 /// Say what agents did: their calls and, through the proxy, their turns, in the order in which they ended
 ///
@@ -118,7 +116,7 @@ fn verify(log: Option<&Path>, key: &[PublicKey], common: &StateArgs) -> Result<u
     };
     let reports = audit::verify(&dir, &trust(key, common)?).map_err(unreadable)?;
     if let (Some(log), true) = (log, reports.is_empty()) {
-        return Err(Fail::usage(format!("{}: holds no audit log", log.display()), LOG_HINT));
+        return Err(Fail::usage_at(log, "holds no audit log", LOG_HINT));
     }
     let all_hold = reports.iter().all(|report| report.broken.is_none());
     show::done(common.json, || json!(reports), || verdicts(&reports))?;
@@ -135,7 +133,7 @@ fn unreadable(error: std::io::Error) -> Fail {
 
 fn folder(log: &Path) -> Result<Dir, Fail> {
     Dir::open_ambient_dir(log, cap_std::ambient_authority())
-        .map_err(|error| Fail::usage(format!("{}: {error}", log.display()), LOG_HINT))
+        .map_err(|error| Fail::usage_at(log, error, LOG_HINT))
 }
 
 /// Whose signatures count: of those that were named, else of the state folder's own key.
@@ -175,12 +173,7 @@ pub(super) fn receipt_of(common: &StateArgs, call: &str) -> Result<Receipt, Fail
 
 /// Returns the record that a receipt shows, once that is sure.
 pub(super) fn checked(file: &Path, trust: &Trust) -> Result<Value, Fail> {
-    let bytes = regular::read(file, DOCUMENT_BYTES_MAX as u64).map_err(|error| {
-        Fail::usage(
-            format!("{}: {error}", file.display()),
-            "name a file that `audit receipt` printed",
-        )
-    })?;
+    let bytes = setup::read_document(file, "name a file that `audit receipt` printed")?;
     let name = file.display().to_string();
     let receipt: Receipt = serde_json::from_slice(&bytes)
         .map_err(|error| unproven(&name, &format!("is no receipt: {error}")))?;

@@ -10,7 +10,6 @@ use clap::Args;
 use clawhost_core::catalog::{Catalog, ckp_name};
 use clawhost_core::composite::{Composite, Step};
 use clawhost_core::error::exit;
-use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use clawhost_core::manifest::{DirEntry, DocumentError, Documents, Governance};
 use serde_json::{Value, json};
 
@@ -82,12 +81,8 @@ impl Documents for Beside {
 }
 
 pub(super) async fn run(args: ComposeArgs) -> Result<u8, Fail> {
-    let bytes = regular::read(&args.file, DOCUMENT_BYTES_MAX as u64).map_err(|error| {
-        Fail::usage(
-            format!("{}: {error}", args.file.display()),
-            "name a definition file with a composite in it",
-        )
-    })?;
+    let hint = "name a definition file with a composite in it";
+    let bytes = setup::read_document(&args.file, hint)?;
     let names = composites(&args.file, &bytes)?;
     let paths = setup::with_default(&Vec::from_iter(args.manifest.clone()));
     let target = target(&args, &paths)?;
@@ -107,7 +102,7 @@ pub(super) async fn run(args: ComposeArgs) -> Result<u8, Fail> {
         let problems = wrong.iter().flat_map(|refused| refused.problems.clone());
         problems.for_each(|one| print_document(&given(one, &target, &args.file)));
         let plain = wrong.iter().filter(|refused| refused.problems.is_empty());
-        plain.for_each(|refused| eprintln!("refused: {}: {}", refused.source, refused.reason));
+        plain.for_each(|refused| eprintln!("{refused}"));
         return Ok(exit::DOCUMENT);
     }
     let unfit = unfit(&host, &names);
@@ -174,11 +169,8 @@ fn put(target: &Path, bytes: &[u8], replace: bool) -> Result<bool, Fail> {
     match std::fs::read(target) {
         Ok(there) if there == bytes => return Ok(false),
         Ok(_) if !replace => {
-            let reason = format!("{}: there is another file of that name", target.display());
-            return Err(Fail::usage(
-                reason,
-                "nothing is overwritten without --replace; --dry-run tries first",
-            ));
+            let hint = "nothing is overwritten without --replace; --dry-run tries first";
+            return Err(Fail::usage_at(target, "there is another file of that name", hint));
         }
         _ => {}
     }

@@ -72,9 +72,7 @@ impl Named {
         let name = self.service.as_deref().unwrap_or_default();
         let profile = self.sandbox.as_deref();
         if let Some(pod) = &self.pod {
-            let bytes = regular::read(pod, DOCUMENT_BYTES_MAX as u64).map_err(|error| {
-                Fail::usage(format!("{}: {error}", pod.display()), "name a pod with --pod")
-            })?;
+            let bytes = setup::read_document(pod, "name a pod with --pod")?;
             let profile = profile.unwrap_or_else(|| manifest.default_profile_name());
             return pod_server(pod, &bytes, name, profile).map_err(Fail::Documents);
         }

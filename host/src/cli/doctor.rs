@@ -90,9 +90,9 @@ fn missing(about: &'static str, says: String) -> Finding {
 
 /// What a host for these documents would not serve, or not at once.
 fn unserved(catalog: &Catalog) -> Vec<Finding> {
-    let refused = |of: &Refused| format!("refused: {}: {}", of.source, of.reason);
     let silent = |of: &String| format!("{} has not said yet what it has", visible::line(of));
-    let says = catalog.refused.iter().map(refused).chain(catalog.loading.iter().map(silent));
+    let says =
+        catalog.refused.iter().map(Refused::to_string).chain(catalog.loading.iter().map(silent));
     says.map(|says| missing("tool", says)).collect()
 }
 

@@ -56,12 +56,17 @@ impl Fail {
         Self::Other { code: exit::USAGE, reason: reason.to_string(), hint: Some(hint.to_owned()) }
     }
 
+    /// As [`Fail::usage`], of the file or folder at `path`.
+    pub(super) fn usage_at(path: &Path, reason: impl std::fmt::Display, hint: &str) -> Self {
+        Self::usage(format!("{}: {reason}", path.display()), hint)
+    }
+
     /// Says why a folder cannot be made or written to.
     pub(super) fn unwritable(folder: &Path, error: &std::io::Error) -> Self {
         let shown = folder.display();
         match error.kind() {
             ErrorKind::AlreadyExists if folder.is_file() => {
-                Self::usage(format!("{shown}: it is a file"), "name a folder")
+                Self::usage_at(folder, "it is a file", "name a folder")
             }
             ErrorKind::AlreadyExists => {
                 let hint = "nothing is overwritten: take another name";

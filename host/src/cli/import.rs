@@ -14,14 +14,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clawhost_core::error::exit;
 use clawhost_core::foreign::{ForeignError, read_json};
-use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use serde_json::json;
 
 use self::made::Made;
 use self::yaml::yaml;
 use super::fail::{Blame as _, Fail};
-use super::show;
-use crate::regular;
+use super::{setup, show};
 
 /// What would be right where nothing can be made of a file.
 const CLIENT_FILE: &str = "name the JSON file of an MCP client, `{\"mcpServers\": {\"NAME\": {\"command\": …}}}` or with `servers`";
@@ -69,8 +67,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<u8, Fail> {
 }
 
 fn read(file: &Path) -> Result<Made, Fail> {
-    let bytes = regular::read(file, DOCUMENT_BYTES_MAX as u64)
-        .map_err(|error| Fail::usage(format!("{}: {error}", file.display()), CLIENT_FILE))?;
+    let bytes = setup::read_document(file, CLIENT_FILE)?;
     let value = read_json(&bytes).map_err(|error| refused(file, &error))?;
     let servers = ["mcpServers", "servers"].iter().find_map(|key| value.get(key)?.as_object());
     let servers = servers.filter(|servers| !servers.is_empty()).ok_or_else(|| {
@@ -97,16 +94,11 @@ fn refused(file: &Path, error: &ForeignError) -> Fail {
 
 /// Refuses where one of the files is there already.
 fn require_free(folder: &Path, files: &[(String, String)]) -> Result<(), Fail> {
-    if let Some((name, _)) =
-        files.iter().find(|(name, _)| folder.join(name).symlink_metadata().is_ok())
-    {
-        let path = folder.join(name);
-        return Err(Fail::usage(
-            format!("{} is there already", path.display()),
-            "name another folder",
-        ));
-    }
-    Ok(())
+    let mut paths = files.iter().map(|(name, _)| folder.join(name));
+    paths.find(|path| path.symlink_metadata().is_ok()).map_or(Ok(()), |path| {
+        let reason = format!("{} is there already", path.display());
+        Err(Fail::usage(reason, "name another folder"))
+    })
 }
 
 fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Fail> {

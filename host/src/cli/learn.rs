@@ -14,10 +14,12 @@ use std::time::Duration;
 use clap::Args;
 use clawhost_core::catalog::{Origin, Tool, ckp_name};
 use clawhost_core::egress::{EgressRules, HostPattern, HostRules, PORTS_DEFAULT, Schemes};
-use clawhost_core::error::{ErrorKind, exit};
+use clawhost_core::error::{CallError, ErrorKind, exit};
 use clawhost_core::grants::{Access, Mount, Shell};
+use clawhost_core::json::items;
 use clawhost_core::limits::{FLUSH_MS, LEARN_ROUNDS_MAX, RECORDINGS_MAX};
 use clawhost_core::manifest::{Manifest, PROFILE_NONE, Profile, ProfileLimits};
+use clawhost_core::reply::ToolReply;
 use clawhost_core::violation::Lack;
 use clawhost_core::visible;
 use serde::Deserialize as _;
@@ -126,7 +128,7 @@ impl Trial {
     fn new(args: &LearnArgs) -> Result<Self, Fail> {
         let failed = |error: std::io::Error| {
             let hint = "name a folder that is there with --folder DIR";
-            Fail::usage(format!("{}: {error}", args.folder.display()), hint)
+            Fail::usage_at(&args.folder, error, hint)
         };
         let folder = args.folder.canonicalize().map_err(failed)?;
         // A file, and a folder that cannot be looked into, would pass for one without anything in it.
@@ -165,18 +167,7 @@ impl Trial {
             }
             outcome => outcome,
         };
-        let works = outcome.as_ref().is_ok_and(|reply| !reply.is_error);
-        let why = match &outcome {
-            Ok(reply) => reply.texts().collect::<Vec<_>>().join("\n"),
-            Err(error) => error.to_string(),
-        };
-        let why = visible::line(&why);
-        let record = last_record(&setup.host, &principal).or_fail(exit::UPSTREAM)?;
-        let list = |key: &str| record.get(key).and_then(Value::as_array).into_iter().flatten();
-        let lacks = list("lacks").filter_map(|lack| Lack::deserialize(lack).ok()).collect();
-        let egress = list("egress").filter_map(|text| text.as_str().map(str::to_owned)).collect();
-        let asked = asked(&setup.host, &record).or_fail(exit::UPSTREAM)?;
-        Ok(Seen { works, why, profile, asked, lacks, egress, is_untried: false })
+        Seen::of(&setup.host, &principal, &outcome, profile).or_fail(exit::UPSTREAM)
     }
 
     /// Gives the tool's profile what is tried, and returns it, to be recorded as its documents say.
@@ -243,6 +234,30 @@ impl Trial {
 }
 
 impl Seen {
+    /// Reads what became of a call in its answer and its record.
+    fn of(
+        host: &Host,
+        principal: &Principal,
+        outcome: &Result<ToolReply, CallError>,
+        profile: Profile,
+    ) -> std::io::Result<Self> {
+        let why = match outcome {
+            Ok(reply) => reply.texts().collect::<Vec<_>>().join("\n"),
+            Err(error) => error.to_string(),
+        };
+        let record = last_record(host, principal)?;
+        let list = |key: &str| items(&record, key).iter();
+        Ok(Self {
+            works: outcome.as_ref().is_ok_and(|reply| !reply.is_error),
+            why: visible::line(&why),
+            profile,
+            asked: asked(host, &record)?,
+            lacks: list("lacks").filter_map(|lack| Lack::deserialize(lack).ok()).collect(),
+            egress: list("egress").filter_map(|text| text.as_str().map(str::to_owned)).collect(),
+            is_untried: false,
+        })
+    }
+
     fn asks(&self, of: &str) -> bool {
         self.asked.iter().flatten().any(|(asked, _)| asked.starts_with(of))
     }

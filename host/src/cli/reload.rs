@@ -139,28 +139,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_completions_are_served_by_stays_as_it_was_at_the_start() {
-        let read = |proxy: &str| {
-            let text = format!("version: 1\nproxy: {{{proxy}}}\n");
+    fn whatever_changed_that_a_host_keeps_as_it_was_is_named_once() {
+        let read = |text: &str| {
+            let text = format!("version: 1\n{text}\n");
             Settings::read(Some((Path::new("clawhost.yaml"), text.as_bytes())), []).unwrap()
         };
-        let old = read("enabled: true");
-        assert_eq!(fixed(&old, &read("enabled: true")), Vec::<&str>::new());
-        for new in ["enabled: false", "enabled: true, history: false"] {
-            assert_eq!(fixed(&old, &read(new)), ["`proxy`"], "{new}");
-        }
-    }
-
-    #[test]
-    fn whatever_changed_of_the_agents_is_named_once() {
-        let read = |agents: &str| {
-            let text = format!("version: 1\nagents: {agents}\n");
-            Settings::read(Some((Path::new("clawhost.yaml"), text.as_bytes())), []).unwrap()
-        };
-        let old = read("[{name: a}]");
-        assert_eq!(fixed(&old, &read("[{name: a}]")), Vec::<&str>::new());
-        for new in ["[{name: b}]", "[{name: a, elicitation: true}]", "[{name: b, identity: c}]"] {
-            assert_eq!(fixed(&old, &read(new)), ["`agents`"], "{new}");
+        for (old, new, changed) in [
+            ("proxy: {enabled: true}", "proxy: {enabled: false}", &["`proxy`"][..]),
+            ("proxy: {enabled: true}", "proxy: {enabled: true}", &[]),
+            ("proxy: {enabled: true}", "proxy: {enabled: true, history: false}", &["`proxy`"]),
+            ("agents: [{name: a}]", "agents: [{name: a}]", &[]),
+            ("agents: [{name: a}]", "agents: [{name: b}]", &["`agents`"]),
+            ("agents: [{name: a}]", "agents: [{name: a, elicitation: true}]", &["`agents`"]),
+            ("agents: [{name: a}]", "agents: [{name: b, identity: c}]", &["`agents`"]),
+        ] {
+            assert_eq!(fixed(&read(old), &read(new)), changed, "{new}");
         }
     }
 }

@@ -267,8 +267,9 @@ fn given(args: &RunArgs, settings: &Settings) -> Vec<String> {
         // What stands in for a manifest is about the current directory.
         given.extend(["--directory".to_owned(), absolute(&PathBuf::from("."))]);
     }
-    let options = [("--tools", tools), ("--state", state), ("--config", config)];
-    for (option, path) in options.into_iter().chain([("--context", context)]) {
+    let options =
+        [("--tools", tools), ("--state", state), ("--config", config), ("--context", context)];
+    for (option, path) in options {
         if let Some(path) = path {
             given.extend([option.to_owned(), absolute(path)]);
         }

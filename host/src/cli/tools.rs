@@ -36,7 +36,7 @@ fn code(catalog: &Catalog) -> u8 {
 fn tell(refused: &Refused) {
     refused.problems.iter().for_each(print_document);
     if refused.problems.is_empty() {
-        eprintln!("refused: {}: {}", refused.source, refused.reason);
+        eprintln!("{refused}");
     }
 }
 
@@ -44,7 +44,7 @@ fn tell(refused: &Refused) {
 pub(super) fn table(host: &Host, catalog: &Catalog) -> String {
     let mut text = served(host, catalog);
     for refused in &catalog.refused {
-        text.push_str(&format!("\nrefused: {}: {}", refused.source, refused.reason));
+        text.push_str(&format!("\n{refused}"));
     }
     text
 }

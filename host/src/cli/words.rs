@@ -58,9 +58,7 @@ pub(super) fn unknown(name: &str, host: &Host) -> Fail {
         names.is_empty() || server.is_some_and(|server| name.starts_with(server))
     };
     let meant = catalog.refused.iter().filter(is_meant).take(REFUSED_TOLD_MAX);
-    for Refused { source, reason, .. } in meant {
-        hint.push_str(&format!("; refused: {source}: {reason}"));
-    }
+    meant.for_each(|refused| hint.push_str(&format!("; {refused}")));
     Fail::usage(format!("unknown tool `{name}`"), &hint)
 }
 

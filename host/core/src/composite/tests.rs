@@ -1,8 +1,12 @@
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::*;
 use crate::limits::TOOL_OUTPUT_BYTES_MAX;
-use crate::reply::Content;
+use crate::manifest::Place;
+use crate::reply::{Content, ToolReply};
 
 fn source(text: &str) -> Mapping {
     let earlier = ["fetch", "b", "c"].map(str::to_owned);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::check::{self, METHODS, POLICY};
 use super::{AgentTools, Callers, Credential, Granted, ManagedTool, Transport, budget};
-use crate::manifest::node::{self, Node, Place};
+use crate::manifest::node::{Node, Place};
 use crate::manifest::problem::{Problems, why};
 use crate::manifest::shape::{self, OBJECT, SECRET, STRING, Shape, TEXT, URL, opt, req, shape};
 use crate::manifest::{DocumentError, Documents};
@@ -82,10 +82,7 @@ impl AgentFile {
     }
 
     fn read(file: &Path, bytes: &[u8], problems: &mut Problems) -> Option<(Self, Vec<Place>)> {
-        let root = node::parse(file, bytes).map_err(|problem| problems.push(*problem)).ok()?;
-        if !shape::check(problems, &root, &FILE, "") {
-            return None;
-        }
+        let root = shape::parsed(problems, file, bytes, &FILE)?;
         let tools = root.list(&["tools"]);
         let read = tools.iter().filter_map(|node| tool(node, problems)).collect();
         let policy = TurnBounds::default();

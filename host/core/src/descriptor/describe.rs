@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::check::{self, METHODS};
 use super::{Credential, ManagedTool, Transport};
 use crate::manifest::DocumentError;
-use crate::manifest::node::{self, Entry, Node};
+use crate::manifest::node::{Entry, Node};
 use crate::manifest::problem::{Problems, choices};
 use crate::manifest::shape::{self, OBJECT, POSITIVE, STRING, Shape, TEXT, opt, req, shape, shown};
 
@@ -99,16 +99,8 @@ impl Descriptor {
     /// Every problem of it, with its place.
     pub fn read(file: &Path, bytes: &[u8]) -> Result<Self, Vec<DocumentError>> {
         let mut problems = Problems::default();
-        let read = match node::parse(file, bytes) {
-            Ok(root) if shape::check(&mut problems, &root, &FILE, "") => {
-                Some(Reader(&mut problems).descriptor(&root))
-            }
-            Ok(_) => None,
-            Err(problem) => {
-                problems.push(*problem);
-                None
-            }
-        };
+        let root = shape::parsed(&mut problems, file, bytes, &FILE);
+        let read = root.map(|root| Reader(&mut problems).descriptor(&root));
         problems.finish(read)
     }
 

@@ -18,7 +18,7 @@ pub use self::stdio::pod_server;
 use super::check::POD_POLICY;
 use super::{AgentFile, Credential, Descriptor, budget, page};
 use crate::grants::is_secret_name;
-use crate::manifest::node::{self, Entry, Node, Value};
+use crate::manifest::node::{Entry, Node, Value};
 use crate::manifest::problem::{Problems, choices, why};
 use crate::manifest::shape::{self, ANY, PATH, Shape, TEXT, opt, req, shape, shown};
 use crate::manifest::{DocumentError, Documents};
@@ -104,14 +104,8 @@ fn parsed<T>(
     read: impl FnOnce(&Node, &mut Problems) -> Option<T>,
 ) -> Result<T, Vec<DocumentError>> {
     let mut problems = Problems::default();
-    let made = match node::parse(file, bytes) {
-        Ok(root) if shape::check(&mut problems, &root, &POD, "") => read(&root, &mut problems),
-        Ok(_) => None,
-        Err(problem) => {
-            problems.push(*problem);
-            None
-        }
-    };
+    let root = shape::parsed(&mut problems, file, bytes, &POD);
+    let made = root.and_then(|root| read(&root, &mut problems));
     let told = problems.finish(made);
     told.map_err(|all| all.into_iter().map(DocumentError::hidden).collect())
 }

@@ -21,7 +21,7 @@ use super::node::{self, Entry, Node, Place};
 use super::problem::{DocumentError, Problems, choices, near, nearest};
 use super::shape::{self, ANY, COUNT, SHARE, Shape, TEXT, opt, req, shape, shown, up_to};
 use super::tool::ToolBinding;
-use crate::bridged::BridgedName;
+use crate::bridged;
 use crate::catalog::{Tool, ckp_name, declares};
 use crate::composite::{Composite, CompositeBounds};
 use crate::contract::{Condition, Contract, JsonType, Root, Test};
@@ -231,7 +231,7 @@ impl Governance {
             return;
         }
         for entry in root.get(&["tools"]).map(Node::entries).unwrap_or_default() {
-            let name = meant(&entry.key);
+            let name = bridged::dotted(&entry.key).unwrap_or_else(|| ckp_name(&entry.key));
             if self.definitions.contains_key(&name) {
                 let first = self.named.iter().rev().find(|(of, _)| *of == name);
                 let first = first.map(|(_, at)| format!("; first at {at}")).unwrap_or_default();
@@ -243,13 +243,6 @@ impl Governance {
             self.named.push((name, entry.at.clone()));
         }
     }
-}
-
-/// Returns the CKP name that the key of a definition means: `mcp.server.tool` has one as well.
-fn meant(key: &str) -> String {
-    let of_server = key.strip_prefix("mcp.").and_then(|rest| rest.split_once('.'));
-    let bridged = of_server.and_then(|(server, tool)| BridgedName::of_server(server, tool).ok());
-    bridged.map_or_else(|| ckp_name(key), |name| name.ckp)
 }
 
 struct Reader<'a>(&'a mut Problems);

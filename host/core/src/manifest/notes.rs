@@ -148,18 +148,13 @@ fn matches_every_call(rule: &Rule) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::super::primitive::read_document;
-    use super::super::problem::Problems;
+    use super::super::policy;
+    use super::super::tests::document;
     use super::*;
 
-    fn noted(kind: &str, spec: &str) -> Vec<String> {
-        let text = format!("claw: '0.3.0'\nkind: {kind}\nmetadata: {{name: n}}\nspec: {spec}\n");
-        let read = read_document(Path::new("d.yaml"), text.as_bytes(), &mut Problems::default());
-        let of = read.unwrap();
-        assert!(of.sound, "{spec}");
-        unserved(&of)
+    fn policies(rules: &str) -> PolicySet {
+        let of = document("Policy", &format!("{{rules: [{rules}]}}"));
+        PolicySet::new(vec![policy::read(&of)])
     }
 
     #[test]
@@ -184,7 +179,7 @@ mod tests {
             let say =
                 |what| format!("d.yaml:3: {what} is checked but has no effect in this version");
             let expected: Vec<String> = expected.into_iter().map(say).collect();
-            assert_eq!(noted(kind, spec), expected);
+            assert_eq!(unserved(&document(kind, spec)), expected);
         }
     }
 
@@ -199,28 +194,14 @@ mod tests {
             ("web-*", Some("`web-*`, and no tool is called that")),
         ] {
             let rule = format!("{{id: r, action: deny, scope: tool, match: {{name: '{name}'}}}}");
-            let text = format!(
-                "claw: '0.3.0'\nkind: Policy\nmetadata: {{name: n}}\nspec: {{rules: [{rule}]}}\n"
-            );
-            let read =
-                read_document(Path::new("d.yaml"), text.as_bytes(), &mut Problems::default());
-            let policies = PolicySet::new(vec![super::super::policy::read(&read.unwrap())]);
-            let notes = stray_rules(&policies, &tools);
+            let notes = stray_rules(&policies(&rule), &tools);
             assert_eq!(notes.first().map(|note| note.contains(said.unwrap())), said.map(|_| true));
         }
     }
 
     #[test]
     fn rules_behind_one_that_decides_about_every_call_are_named() {
-        let notes = |rules: &str| {
-            let spec = format!("{{rules: [{rules}]}}");
-            let text =
-                format!("claw: '0.3.0'\nkind: Policy\nmetadata: {{name: n}}\nspec: {spec}\n");
-            let read =
-                read_document(Path::new("d.yaml"), text.as_bytes(), &mut Problems::default());
-            let of = read.unwrap();
-            never_tried(&PolicySet::new(vec![super::super::policy::read(&of)]))
-        };
+        let notes = |rules: &str| never_tried(&policies(rules));
         let all = "{id: all, action: deny, scope: all}";
         let one = "{id: one, action: allow, scope: tool, match: {name: read-file}}";
         assert_eq!(notes(&format!("{one}, {all}")), Vec::<String>::new());

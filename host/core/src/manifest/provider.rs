@@ -164,20 +164,12 @@ fn unserved(spec: &Node) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::super::primitive::read_document;
+    use super::super::tests::document;
     use super::*;
-    use crate::manifest::problem::Problems;
     use crate::retry::Backoff;
 
     fn plan(spec: &str) -> ProviderPlan {
-        let text = format!("claw: \"0.3.0\"\nkind: Provider\nmetadata: {{name: p}}\nspec: {spec}");
-        let mut problems = Problems::default();
-        let read = read_document(Path::new("p.yaml"), text.as_bytes(), &mut problems);
-        let of = read.unwrap();
-        assert!(of.sound, "{spec}");
-        super::read(&of)
+        read(&document("Provider", spec))
     }
 
     #[test]
@@ -190,7 +182,7 @@ mod tests {
              fallback: [{provider_ref: b}, {provider_ref: 'claw://provider/c'}], \
              retry: {max_attempts: 7, backoff: linear, initial_delay_ms: 5}}",
         );
-        assert_eq!((plan.name.as_str(), plan.model.as_str()), ("p", "m"));
+        assert_eq!((plan.name.as_str(), plan.model.as_str()), ("n", "m"));
         assert_eq!(plan.protocol, ProviderProtocol::OpenAi);
         assert_eq!(plan.auth.kind, ProviderAuthKind::Bearer);
         assert_eq!(plan.auth.secret_ref.as_deref(), Some("KEY"));
@@ -225,7 +217,7 @@ mod tests {
         ] {
             let plan = plan(&format!("{{{spec}, endpoint: x, model: m}}"));
             assert!(plan.unserved.as_ref().is_some_and(|said| said.contains(why)), "{plan:?}");
-            assert!(plan.note().is_some_and(|note| note.starts_with("p.yaml:")));
+            assert!(plan.note().is_some_and(|note| note.starts_with("d.yaml:")));
         }
         let plan = plan(
             "{protocol: anthropic-native, auth: {type: none}, endpoint: 'http://a.test', model: m}",

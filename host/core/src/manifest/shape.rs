@@ -9,11 +9,12 @@ mod words;
 
 use std::fmt::Display;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use self::words::{add, found, instead, no_such_key, told};
 pub(crate) use self::words::{expected, shown, shown_sentence};
 pub(crate) use self::words::{wrong_name, wrong_url};
-use super::node::{Entry, Node, Place, Value, duration, pasted};
+use super::node::{self, Entry, Node, Place, Value, duration, pasted};
 use super::problem::{Problems, choices, nearest};
 use crate::grants::is_secret_name;
 use crate::uri::Kind;
@@ -173,6 +174,17 @@ pub(crate) const URL: Shape = Shape::Url;
 /// Says where the value of a secret belongs, whose name stands under `key`.
 fn secret_value(key: &str) -> String {
     format!("values do not stand in documents: `clawhost secrets set NAME`, then `{key}: NAME`")
+}
+
+/// Reads a file that has to be of one shape as a whole; nothing where it is not, which is reported.
+pub(crate) fn parsed(
+    report: &mut Problems,
+    file: &Path,
+    bytes: &[u8],
+    shape: &Shape,
+) -> Option<Node> {
+    let root = node::parse(file, bytes).map_err(|problem| report.push(*problem)).ok()?;
+    check(report, &root, shape, "").then_some(root)
 }
 
 /// Checks `node` against `shape`, reports every mismatch, and says whether there was none, so that

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::primitive::{Document, read_document};
+use super::problem::Problems;
 use super::*;
 use crate::grants::{Access, Shell};
 use crate::policy::{CallFacts, Scope, Usage, Verdict};
@@ -49,11 +51,15 @@ impl Documents for Files {
     }
 }
 
-fn load_all(files: &Files, paths: &[&str]) -> Result<Manifest, Vec<DocumentError>> {
+/// Loads documents into the folder `/here`, beside the built-in profiles.
+pub(super) fn load_all(
+    docs: &dyn Documents,
+    paths: &[&str],
+) -> Result<Manifest, Vec<DocumentError>> {
     let directory = Path::new("/here");
     let profiles = builtin_profiles(directory).unwrap();
     let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-    load(files, &paths, Surroundings { directory, profiles: &profiles })
+    load(docs, &paths, Surroundings { directory, profiles: &profiles })
 }
 
 fn load_text(text: &str) -> Result<Manifest, Vec<DocumentError>> {
@@ -63,6 +69,13 @@ fn load_text(text: &str) -> Result<Manifest, Vec<DocumentError>> {
 /// Returns each problem as one line.
 fn problems(result: Result<Manifest, Vec<DocumentError>>) -> Vec<String> {
     result.map_or_else(|list| list.iter().map(DocumentError::one_line).collect(), |_| Vec::new())
+}
+
+/// Returns the document `d.yaml` of a kind with this spec, in which nothing is wrong.
+pub(super) fn document(kind: &str, spec: &str) -> Document {
+    let text = format!("claw: '0.3.0'\nkind: {kind}\nmetadata: {{name: n}}\nspec: {spec}\n");
+    let read = read_document(Path::new("d.yaml"), text.as_bytes(), &mut Problems::default());
+    read.filter(|of| of.sound).unwrap_or_else(|| panic!("{spec}"))
 }
 
 const HEAD: &str = r#"claw: "0.3.0"
@@ -76,7 +89,8 @@ spec:
     - inline: { protocol: custom, endpoint: "http://localhost:1", model: m, auth: { type: none } }
 "#;
 
-fn claw(rest: &str) -> String {
+/// Returns the smallest Claw with `rest` in its spec.
+pub(super) fn claw(rest: &str) -> String {
     format!("{HEAD}{rest}")
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::choice::rename_choice;
+use super::dialect::{Dialect, Events, ModelCall};
 use super::offers::{Offer, Offers};
-use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, in_one_piece, is_refusal, items, push,
-    rename_choice, set, take_items, text, texts,
-};
+use super::values::{anchor_of, at, id_of, in_one_piece, is_refusal, push, set, take_items, texts};
 use crate::catalog::refused_by_claude;
+use crate::json::{items, text};
 
 /// Anthropic's messages.
 #[derive(Debug)]

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::dialect::Dialect;
 use super::envelope::{said_in, shorten, text_len};
-use super::{Dialect, at, items, set, text, texts};
+use super::values::{at, set, texts};
+use crate::json::{items, text};
 use crate::{digest, truncate};
 
 /// The hidden messages of one turn.

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 
+use super::values::set;
 use crate::error::{CallError, ErrorKind};
 use crate::reply::{Content, ResourceBody, ToolReply};
 use crate::truncate;
@@ -12,9 +13,9 @@ use crate::truncate;
 pub fn refusal(code: &str, status: Option<u16>, message: &str, details: Option<Value>) -> Value {
     let mut error = json!({ "code": code, "message": message });
     let mut envelope = json!({ "ok": false });
-    details.into_iter().for_each(|details| super::set(&mut error, "details", details));
-    status.into_iter().for_each(|status| super::set(&mut envelope, "status_code", status.into()));
-    super::set(&mut envelope, "error", error);
+    details.into_iter().for_each(|details| set(&mut error, "details", details));
+    status.into_iter().for_each(|status| set(&mut envelope, "status_code", status.into()));
+    set(&mut envelope, "error", error);
     envelope
 }
 
@@ -56,7 +57,7 @@ pub fn of_reply(reply: &ToolReply, is_enveloped: bool, bytes_max: usize) -> Valu
 fn cut_envelope(reply: &ToolReply, bytes_max: usize) -> Option<Value> {
     let mut own = reply.structured.clone()?;
     let content = content_len(said_in(&own)?);
-    super::set(&mut own, "ok", (!reply.is_error).into());
+    set(&mut own, "ok", (!reply.is_error).into());
     let size = own.to_string().len();
     // Its size is stated without that of the envelope.
     let before = reply.said_bytes.map(|bytes| bytes.saturating_sub(size.saturating_sub(content)));
@@ -165,8 +166,8 @@ fn cut(said: &Value, before: Option<usize>, bytes_max: usize) -> (Value, Option<
 
 fn marked(mut envelope: Value, original_bytes: Option<usize>) -> Value {
     if let Some(bytes) = original_bytes {
-        super::set(&mut envelope, "truncated", true.into());
-        super::set(&mut envelope, "original_bytes", bytes.into());
+        set(&mut envelope, "truncated", true.into());
+        set(&mut envelope, "original_bytes", bytes.into());
     }
     envelope
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{remove, set};
+use super::values::{remove, set};
 use crate::json::{items, text};
 use crate::limits::PROXY_NAME_BYTES_MAX;
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::Value;
 
-use super::ModelCall;
+use super::dialect::ModelCall;
 use crate::json::items;
 use crate::limits::PROXY_NEAREST_MAX;
 use crate::manifest::nearest;

@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::choice::rename_choice;
+use super::dialect::{Dialect, Events, ModelCall};
 use super::offers::Offers;
-use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, in_one_piece, is_refusal, items, push,
-    remove, rename_choice, set, take_items, text, texts, without_nulls,
+use super::values::{
+    anchor_of, at, id_of, in_one_piece, is_refusal, push, remove, set, take_items, texts,
+    without_nulls,
 };
+use crate::json::{items, text};
 use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
 use crate::reply::json_bytes;
 

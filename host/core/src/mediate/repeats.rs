@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::envelope::refusal;
 use super::offers::Offer;
-use super::remove;
 use super::turn::Repeat;
+use super::values::remove;
 use crate::descriptor::CLAW_ID;
 use crate::digest;
 use crate::limits::{PROXY_REPEATS_MAX, PROXY_REPEATS_STREAK_MAX};

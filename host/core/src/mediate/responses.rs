@@ -7,12 +7,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::choice::rename_choice;
+use super::dialect::{Dialect, Events, ModelCall};
 use super::offers::Offers;
 use super::openai::{NO_FUNCTION, OpenAi, read_arguments, write_arguments};
-use super::{
-    Dialect, Events, ModelCall, anchor_of, at, id_of, in_one_piece, is_refusal, items, list, push,
-    remove, rename_choice, set, take_items, text, texts,
+use super::values::{
+    anchor_of, at, id_of, in_one_piece, is_refusal, list, push, remove, set, take_items, texts,
 };
+use crate::json::{items, text};
 use crate::limits::PROXY_EVENT_VALUE_BYTES_MAX;
 
 /// OpenAI's Responses.

@@ -5,7 +5,9 @@ mod told;
 
 use serde_json::{Value, json};
 
+use super::values::{push, set, texts};
 use super::*;
+use crate::json::items;
 use crate::limits::{PROXY_ANSWER_CALLS_MAX, PROXY_NEAREST_MAX, PROXY_REPEATS_MAX};
 use crate::reply::{Content, ToolReply};
 

@@ -11,11 +11,15 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
+use super::choice::free_choice;
 use super::continuity::iterations;
+use super::dialect::{Dialect, ModelCall};
 use super::envelope::refusal;
 use super::offers::{Meant, Offer, Offers};
 use super::repeats::{Repeats, signature};
-use super::{Dialect, ModelCall, TurnBounds, at, free_choice, items, push, set, usage};
+use super::values::{at, push, set};
+use super::{TurnBounds, usage};
+use crate::json::items;
 use crate::limits::PROXY_ANSWER_CALLS_MAX;
 
 /// What becomes of a call that was made before in its turn.

@@ -67,15 +67,15 @@ fn layer(manifest: &[u8]) -> Result<Layer, String> {
     if manifest.get("manifests").is_some() {
         return Err("it lists artifacts of several platforms; name one by its digest".to_owned());
     }
-    let layers = manifest.get("layers").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let layers = strict::items(&manifest, "layers");
     let [layer] = layers else {
         return Err(format!("it has {} layers, and a component is one", layers.len()));
     };
-    let text = |key: &str| layer.get(key).and_then(Value::as_str).unwrap_or_default();
-    if text("mediaType") != LAYER_TYPE {
-        return Err(format!("its layer is not {LAYER_TYPE}, but {:?}", text("mediaType")));
+    let kind = strict::text(layer, "mediaType");
+    if kind != LAYER_TYPE {
+        return Err(format!("its layer is not {LAYER_TYPE}, but {kind:?}"));
     }
-    let digest = text("digest").to_owned();
+    let digest = strict::text(layer, "digest").to_owned();
     let bytes = layer.get("size").and_then(Value::as_u64).filter(|_| is_digest(&digest));
     let bytes = bytes.ok_or("its layer has no sha256 digest or no size")?;
     let signature =

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::Anomaly;
+use super::anomaly::Anomaly;
 use crate::digest;
 use crate::limits::{QUARANTINE_MESSAGE_BYTES_MAX, QUARANTINE_SHAPE_DEPTH_MAX};
 use crate::truncate;

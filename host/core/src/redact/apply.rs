@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::{Found, Redactor};
+use super::redactor::{Found, Redactor};
 use crate::error::CallError;
 use crate::json;
-use crate::reply::{Content, ResourceBody, ToolReply, change_texts};
+use crate::reply::{Content, ResourceBody, ToolReply, change_texts, marked};
 
 impl Redactor {
     /// Returns `value` with every secret in its texts and keys replaced; a number that spells
@@ -43,7 +43,7 @@ impl Redactor {
                 run => change_texts(
                     run,
                     |whole| self.find(whole.as_bytes()),
-                    |whole, part, found| redacted_part(whole, &part, found, &self.markers),
+                    |whole, part, found| redacted(whole, part, found, &self.markers),
                 ),
             }
         }
@@ -71,7 +71,7 @@ impl Redactor {
     /// Returns `text` with every secret in it replaced; nothing where there is none.
     pub(super) fn changed(&self, text: &str) -> Option<String> {
         let found = self.find(text.as_bytes());
-        (!found.is_empty()).then(|| redacted_part(text, &(0..text.len()), &found, &self.markers))
+        (!found.is_empty()).then(|| redacted(text, 0..text.len(), &found, &self.markers))
     }
 
     fn redact_text(&self, text: &mut String) {
@@ -139,23 +139,10 @@ fn gather_text(text: &str, all: &mut Vec<u8>) {
     all.push(0);
 }
 
-/// Returns the bytes `part` of `whole` with what was found in it replaced. What began before
-/// the part has its marker there, and only its bytes are missing here.
-fn redacted_part(whole: &str, part: &Range<usize>, found: &[Found], markers: &[String]) -> String {
-    let mut redacted = String::new();
-    let mut kept_to = part.start;
-    let first = found.partition_point(|found| found.at.end <= part.start);
-    let inside = found.iter().skip(first).take_while(|found| found.at.start < part.end);
-    for Found { at, secret } in inside {
-        let (from, to) = (whole.floor_char_boundary(at.start), whole.ceil_char_boundary(at.end));
-        redacted.push_str(whole.get(kept_to..from.max(kept_to)).unwrap_or_default());
-        if at.start >= part.start {
-            redacted.push_str(markers.get(*secret).map_or("", String::as_str));
-        }
-        kept_to = to.clamp(kept_to, part.end);
-    }
-    redacted.push_str(whole.get(kept_to..part.end).unwrap_or_default());
-    redacted
+/// Returns the bytes `part` of `whole` with what was found in it replaced.
+fn redacted(whole: &str, part: Range<usize>, found: &[Found], markers: &[String]) -> String {
+    let marker = |found: &Found| markers.get(found.secret).map_or("", String::as_str);
+    marked(whole, part, found, |found| &found.at, marker)
 }
 
 pub(super) fn to_bytes(bytes: &[u8], found: &[Found], markers: &[String]) -> Vec<u8> {

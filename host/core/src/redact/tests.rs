@@ -1,10 +1,14 @@
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::redactor::Found;
 use super::*;
 use crate::error::{CallError, ErrorKind};
+use crate::limits::REDACT_VALUE_BYTES;
 use crate::reply::{Content, ResourceBody, ToolReply};
 
 fn knows(values: &[(&str, &str)]) -> Redactor {
@@ -303,7 +307,7 @@ proptest! {
         let spelled = spell(&value, how, &around);
         let whole = format!("{before} {spelled} {after}");
         // Cut into two blocks at some character.
-        let at = (0..=cut.min(whole.len())).rev().find(|at| whole.is_char_boundary(*at)).unwrap();
+        let at = whole.floor_char_boundary(cut);
         let blocks = [&whole[..at], &whole[at..]].map(|text| Content::Text(text.to_owned()));
         let structured = Some(json!({"k": [{"x": whole}], whole.as_str(): 1}));
         let reply = ToolReply { content: blocks.to_vec(), structured, ..ToolReply::default() };

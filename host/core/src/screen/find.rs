@@ -11,6 +11,7 @@ use super::fold::is_ignorable;
 use super::tokens::Tokens;
 use super::{personal, secrets};
 use crate::redact::read;
+use crate::reply::marked;
 
 /// A value that is no longer is read together with the name that it stands under.
 const SHORT_BYTES_MAX: usize = 64;
@@ -56,21 +57,9 @@ fn everywhere(shown: &str, start: usize, wanted: &Wanted, tokens: &Tokens) -> Ve
     hits
 }
 
-/// Returns the bytes `part` of `text` with a marker in the place of each of `hits`; what began
-/// before the part has its marker there.
+/// Returns the bytes `part` of `text` with a marker in the place of each of `hits`.
 pub(super) fn replace(text: &str, part: Range<usize>, hits: &[Hit]) -> String {
-    let mut replaced = String::with_capacity(part.len());
-    let mut done = part.start;
-    let first = hits.partition_point(|hit| hit.at.end <= part.start);
-    let inside = hits.iter().skip(first).take_while(|hit| hit.at.start < part.end);
-    for Hit { at, marker, .. } in inside {
-        let (from, to) = (text.floor_char_boundary(at.start), text.ceil_char_boundary(at.end));
-        replaced.push_str(text.get(done..from.max(done)).unwrap_or_default());
-        replaced.push_str(if at.start >= part.start { marker } else { "" });
-        done = to.clamp(done, part.end);
-    }
-    replaced.push_str(text.get(done..part.end).unwrap_or_default());
-    replaced
+    marked(text, part, hits, |hit| &hit.at, |hit| &hit.marker)
 }
 
 fn search(text: &str, wanted: &Wanted, see: &mut See<'_>) {

@@ -1,35 +1,6 @@
-//! The form of arguments: their size, and characters that cannot be seen.
-
-use std::io::{self, Write};
-
-use serde_json::Value;
+//! The form of arguments: characters that cannot be seen.
 
 use crate::visible;
-
-/// Counts bytes and keeps none.
-#[derive(Default)]
-struct Counter(u64);
-
-impl Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.saturating_add(bytes.len() as u64);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Returns the size of `value` as serialised JSON; what cannot be serialised has no size that
-/// would do.
-pub(super) fn bytes(value: &Value) -> u64 {
-    let mut counter = Counter::default();
-    match serde_json::to_writer(&mut counter, value) {
-        Ok(()) => counter.0,
-        Err(_) => u64::MAX,
-    }
-}
 
 /// Reports characters that cannot be seen, reorder what can, or pass for a space.
 pub(super) fn unusual(text: &str, see: &mut dyn FnMut(&'static str)) {

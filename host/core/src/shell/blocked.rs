@@ -9,7 +9,7 @@ use std::path::Path;
 use regex::{Regex, RegexBuilder};
 
 use super::parse::Word;
-use super::{Refusal, ShellRules};
+use super::rules::{Refusal, ShellRules};
 use crate::limits::SHELL_PATTERN_BYTES_MAX;
 
 /// Stands between commands and operators. No system takes it in a command line.

@@ -8,7 +8,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::Refusal;
+use super::rules::Refusal;
 use crate::grants::is_variable_name;
 use crate::limits::SHELL_COMMANDS_MAX;
 

@@ -1,7 +1,10 @@
 //! Which lines run, and as what; which do not. What runs is read by no shell here: that is for
 //! the tests of the jail.
 
+use std::path::{Path, PathBuf};
+
 use super::*;
+use crate::grants::Shell;
 use crate::limits::SHELL_COMMANDS_MAX;
 
 /// A machine with one folder of programs, and links to it.

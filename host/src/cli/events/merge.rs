@@ -265,19 +265,25 @@ mod tests {
         format!("{{\"event\":\"call.received\"}}\n{record}\n")
     }
 
+    /// Returns all events of chains and of one history, `h.1` and `h`, and how many lines are none.
+    fn told(files: &[(&str, String)]) -> (Vec<Value>, u64) {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        let mut history = vec![folder.path().join("h.1"), folder.path().join("h")];
+        history.retain(|file| file.is_file());
+        let mut events = Events::open(Some(dir), &[history]).unwrap();
+        let told = std::iter::from_fn(|| events.next().unwrap()).collect();
+        (told, events.skipped)
+    }
+
     #[test]
     fn chains_and_histories_are_one_story_in_the_order_of_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let write =
-            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         // One chain goes on while two others begin and end.
         let long = [1_000, 4_000, 9_000].map(|ms| call("500-1-0", 1, ms, "1"));
-        write("500-1-0.jsonl", &long.concat());
-        write(
-            "2000-2-0.jsonl",
-            &[call("2000-2-0", 1, 3_000, "00000000000000aa.1.1"), "torn\n".to_owned()].concat(),
-        );
-        write("5000-3-0.jsonl", &call("5000-3-0", 1, 6_000, "00000000000000bb.1"));
+        let torn = call("2000-2-0", 1, 3_000, "00000000000000aa.1.1") + "torn\n";
         let turn = |turn: &str, ms: i64| {
             let calls = json!([{"round": 1, "tool_calls": [
                 {"name": "no", "status": "error"}, {"name": "t", "status": "ok", "latency_ms": 1},
@@ -288,16 +294,17 @@ mod tests {
             )
         };
         let long_line = "x".repeat(PROXY_HISTORY_LINE_BYTES_MAX + 2);
-        write("h.1", &turn("00000000000000aa", 3_500));
-        write("h", &format!("{long_line}\n{}", turn("cc", 7_000)));
-        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
-        let files = vec![vec![folder.path().join("h.1"), folder.path().join("h")]];
-        let mut events = Events::open(Some(dir), &files).unwrap();
-        let mut told = Vec::new();
-        while let Some(event) = events.next().unwrap() {
-            let (kind, ts, call) = (text(&event, "type"), text(&event, "ts"), text(&event, "call"));
-            told.push(format!("{kind} {} {call}", &ts[17..19]));
-        }
+        let (told, skipped) = told(&[
+            ("500-1-0.jsonl", long.concat()),
+            ("2000-2-0.jsonl", torn),
+            ("5000-3-0.jsonl", call("5000-3-0", 1, 6_000, "00000000000000bb.1")),
+            ("h.1", turn("00000000000000aa", 3_500)),
+            ("h", format!("{long_line}\n{}", turn("cc", 7_000))),
+        ]);
+        let shown = |event: &Value| {
+            let (kind, ts, call) = (text(event, "type"), text(event, "ts"), text(event, "call"));
+            format!("{kind} {} {call}", &ts[17..19])
+        };
         let expected = [
             "call 01 500-1-0/1",
             "turn 03 ",
@@ -310,35 +317,24 @@ mod tests {
             "tool_call 07 ",
             "call 09 500-1-0/1",
         ];
-        assert_eq!(told, expected);
-        assert_eq!(events.skipped, 2, "the torn line and the long one");
+        assert_eq!(told.iter().map(shown).collect::<Vec<_>>(), expected);
+        assert_eq!(skipped, 2, "the torn line and the long one");
     }
 
     #[test]
     fn what_ended_at_the_same_time_as_a_turn_is_not_told_among_its_calls() {
-        let folder = tempfile::tempdir().unwrap();
-        let write =
-            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        write("2000-2-0.jsonl", &call("2000-2-0", 1, 3_500, "1").repeat(2));
         let refused = json!({"name": "no", "status": "error"});
         let trace = json!([{"round": 1, "tool_calls": [refused, refused]}]);
         let ts = clock::rfc3339(3_500);
         let turn = json!({"claw_id": "ada", "turn": "aa", "ts": ts, "tool_trace": trace});
-        write("h", &format!("{turn}\n"));
-        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
-        let mut events = Events::open(Some(dir), &[vec![folder.path().join("h")]]).unwrap();
-        let mut told = Vec::new();
-        while let Some(event) = events.next().unwrap() {
-            told.push(text(&event, "type").to_owned());
-        }
-        assert_eq!(told, ["turn", "tool_call", "tool_call", "call", "call"]);
+        let calls = call("2000-2-0", 1, 3_500, "1").repeat(2);
+        let (told, _) = told(&[("2000-2-0.jsonl", calls), ("h", format!("{turn}\n"))]);
+        let kinds: Vec<&str> = told.iter().map(|event| text(event, "type")).collect();
+        assert_eq!(kinds, ["turn", "tool_call", "tool_call", "call", "call"]);
     }
 
     #[test]
     fn a_call_that_its_turn_does_not_tell_of_is_told_by_itself() {
-        let folder = tempfile::tempdir().unwrap();
-        let write =
-            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         let made = |number: u32, request: &str| {
             call("2000-2-0", number, 3_000 + i64::from(number), request)
         };
@@ -346,21 +342,15 @@ mod tests {
         let nested = made(1, "aa.1.1").replace("\"principal\"", "\"parent\":\"2\",\"principal\"");
         let calls =
             [nested, made(2, "aa.1.1"), made(3, "aa.1.2"), made(4, "aa.1.1"), made(5, "bb.1.1")];
-        write("2000-2-0.jsonl", &calls.concat());
         let turn = |turn: &str, ms: i64, trace: Value| {
             let ts = clock::rfc3339(ms);
             format!("{}\n", json!({"claw_id": "ada", "turn": turn, "ts": ts, "tool_trace": trace}))
         };
-        let told =
+        let trace =
             json!([{"round": 1, "tool_calls": [{"name": "t", "status": "ok", "latency_ms": 1}]}]);
-        let lines = [turn("aa", 4_000, told), turn("bb", 5_000, json!({"omitted_bytes": 9}))];
-        write("h", &lines.concat());
-        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
-        let mut events = Events::open(Some(dir), &[vec![folder.path().join("h")]]).unwrap();
-        let mut told = Vec::new();
-        while let Some(event) = events.next().unwrap() {
-            told.push(format!("{} {}", text(&event, "type"), text(&event, "call")));
-        }
+        let lines = [turn("aa", 4_000, trace), turn("bb", 5_000, json!({"omitted_bytes": 9}))];
+        let (told, _) = told(&[("2000-2-0.jsonl", calls.concat()), ("h", lines.concat())]);
+        let shown = |event: &Value| format!("{} {}", text(event, "type"), text(event, "call"));
         let expected = [
             "call 2000-2-0/1",
             "call 2000-2-0/3",
@@ -370,6 +360,6 @@ mod tests {
             "tool_call 2000-2-0/2",
             "turn ",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(told.iter().map(shown).collect::<Vec<_>>(), expected);
     }
 }

@@ -35,7 +35,7 @@ pub(super) async fn serve(args: &ServeRegistryArgs) -> Result<u8, Fail> {
     let shown = args.directory.display();
     let dir = Dir::open_ambient_dir(&args.directory, cap_std::ambient_authority());
     let dir = dir.map_err(|error| {
-        Fail::usage(format!("{shown}: {error}"), "name the folder that holds the packages")
+        Fail::usage_at(&args.directory, error, "name the folder that holds the packages")
     })?;
     let listed = list_registry(&dir).or_fail(exit::INTERNAL)?;
     let grace = Duration::from_millis(SHUTDOWN_GRACE_MS);

@@ -21,20 +21,15 @@ use crate::uri::Kind;
 const HOST_SUPPLIED_NAME: &str = "clawhost";
 
 impl Loader<'_> {
-    /// Rules name folders as tools see them; what those are is known once everything is.
-    fn check_folders(&mut self) {
+    /// Rules name folders as tools see them, and tools the skills that they wrap: what those are is known
+    /// once everything is.
+    fn check_together(&mut self) {
         let mut problems = std::mem::take(&mut self.problems);
-        let own = self.of_kind(Kind::Sandbox).map(|of| sandbox::read(of, self.around.directory));
-        let own: Vec<Profile> = own.collect();
+        let own = self.own_profiles();
         let mounts: Vec<_> = own.iter().flat_map(|profile| &profile.mounts).collect();
         self.of_kind(Kind::Policy).for_each(|of| {
             policy::check_folders(&of.spec, &mounts, &mut problems);
         });
-        self.problems = problems;
-    }
-
-    fn check_skills(&mut self) {
-        let mut problems = std::mem::take(&mut self.problems);
         let skills: Vec<&Document> = self.of_kind(Kind::Skill).collect();
         self.of_kind(Kind::Tool).for_each(|of| tool::check_skill(of, &skills, &mut problems));
         self.problems = problems;
@@ -43,8 +38,7 @@ impl Loader<'_> {
     /// Returns the manifest, or every problem of the load.
     pub(super) fn finish(mut self) -> Result<Manifest, Vec<DocumentError>> {
         if self.sound() {
-            self.check_folders();
-            self.check_skills();
+            self.check_together();
         }
         let manifest = self.sound().then(|| self.manifest());
         self.problems.finish(manifest)
@@ -59,10 +53,12 @@ impl Loader<'_> {
         self.primitives.iter().filter(move |of| of.is(kind))
     }
 
-    fn manifest(&self) -> Manifest {
-        let own = self.of_kind(Kind::Sandbox).map(|of| sandbox::read(of, self.around.directory));
-        let own: Vec<Profile> = own.collect();
+    fn own_profiles(&self) -> Vec<Profile> {
+        self.of_kind(Kind::Sandbox).map(|of| sandbox::read(of, self.around.directory)).collect()
+    }
 
+    fn manifest(&self) -> Manifest {
+        let own = self.own_profiles();
         let policies = PolicySet::new(self.of_kind(Kind::Policy).map(policy::read).collect());
         let tools = self.bindings();
         let providers: Vec<_> = self.of_kind(Kind::Provider).map(provider::read).collect();

@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::digest;
 use crate::limits::REGISTRY_PACKAGES_MAX;
-use crate::manifest::{
-    Component, DocumentError, Documents, Manifest, Package, RegistryError, Surroundings,
-    builtin_profiles, load,
-};
+use crate::manifest::tests::{claw, load_all};
+use crate::manifest::{Component, DocumentError, Documents, Manifest, Package, RegistryError};
 use crate::uri::{Kind, RegistryUri};
 
 /// One Claw, other local files, and what a registry holds by address.
@@ -23,15 +21,7 @@ struct Held {
 
 impl Held {
     fn claw(rest: &str) -> Self {
-        let head = r#"claw: "0.3.0"
-kind: Claw
-metadata: { name: test-agent, version: 1.0.0 }
-spec:
-  identity: { inline: { personality: careful } }
-  providers:
-    - inline: { protocol: custom, endpoint: "http://localhost:1", model: m, auth: { type: none } }
-"#;
-        Self::default().file("claw.yaml", format!("{head}{rest}"))
+        Self::default().file("claw.yaml", claw(rest))
     }
 
     fn file(mut self, name: &str, text: impl Into<String>) -> Self {
@@ -50,10 +40,7 @@ spec:
     }
 
     fn load(&self, paths: &[&str]) -> Result<Manifest, Vec<DocumentError>> {
-        let directory = Path::new("/here");
-        let profiles = builtin_profiles(directory).unwrap();
-        let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-        load(self, &paths, Surroundings { directory, profiles: &profiles })
+        load_all(self, paths)
     }
 
     fn loaded(&self) -> Manifest {
@@ -223,10 +210,7 @@ fn what_a_registry_said_drives_no_terminal() {
     }
 
     let shouting = Shouting(Held::claw(&format!("  tools: [\"{FETCH}\"]\n")));
-    let directory = Path::new("/here");
-    let profiles = builtin_profiles(directory).unwrap();
-    let around = Surroundings { directory, profiles: &profiles };
-    let list = load(&shouting, &["claw.yaml".into()], around).unwrap_err();
+    let list = load_all(&shouting, &["claw.yaml"]).unwrap_err();
     let line = list[0].one_line();
     assert!(line.contains("the registry `main` sent"), "{line}");
     assert!(line.contains("whoever serves that registry"), "{line}");

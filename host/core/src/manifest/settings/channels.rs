@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::Settings;
 use super::reader::Reader;
-use super::{Settings, choices, shown};
 use crate::limits::CHANNELS_MAX;
 use crate::manifest::node::{Entry, Node};
-use crate::manifest::problem::Problems;
-use crate::manifest::shape::wrong_name;
+use crate::manifest::problem::{Problems, choices};
+use crate::manifest::shape::{shown, wrong_name};
 
 /// One of `channels`: somewhere messages may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,23 +85,14 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
+    use super::super::tests::read_body;
     use super::*;
-    use crate::manifest::DocumentError;
-
-    fn read(text: &str) -> Result<Settings, String> {
-        let text = format!("version: 1\n{text}\n");
-        let settings = Settings::read(Some((Path::new("conf/clawhost.yaml"), text.as_bytes())), []);
-        settings.map_err(|errors| {
-            errors.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("\n")
-        })
-    }
 
     #[test]
     fn a_channel_goes_to_one_place() {
-        let settings = read(
+        let settings = read_body(
             "channels:\n  a: {file: ./m.jsonl}\n  b: {webhook: \"https://x.example/in\", secret: HOOK}\n  c: {console: true}",
+            &[],
         );
         let channels = settings.unwrap().channels;
         assert_eq!(channels["a"].to, ChannelPlace::File("conf/m.jsonl".into()));
@@ -119,7 +110,7 @@ mod tests {
             ("\"a b\": {file: x}", "not allowed"),
             ("a: {slack: x}", "slack"),
         ] {
-            let error = read(&format!("channels:\n  {channel}")).unwrap_err();
+            let error = read_body(&format!("channels:\n  {channel}"), &[]).unwrap_err();
             assert!(error.contains(says) && !error.contains("hunter2"), "{channel}: {error}");
         }
     }

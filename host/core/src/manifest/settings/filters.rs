@@ -2,9 +2,9 @@
 //! protocol's policies have no place for it.
 
 use super::reader::Reader;
-use super::{choices, shown};
 use crate::manifest::node::{Entry, Node};
-use crate::manifest::shape::wrong_name;
+use crate::manifest::problem::choices;
+use crate::manifest::shape::{shown, wrong_name};
 use crate::screen::{Action, Boundary, Filter, kind_words, kinds_of};
 
 impl Reader {
@@ -53,22 +53,8 @@ fn action(node: &Node) -> Action {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::super::Settings;
+    use super::super::tests::read_body as settings;
     use super::*;
-    use crate::manifest::problem::DocumentError;
-
-    fn settings(text: &str, variables: &[(&str, &str)]) -> Result<Settings, Vec<DocumentError>> {
-        let text = format!("version: 1\n{text}\n");
-        let variables =
-            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Settings::read(Some((Path::new("clawhost.yaml"), text.as_bytes())), variables)
-    }
-
-    fn problems(text: &str) -> Vec<DocumentError> {
-        settings(text, &[]).unwrap_err()
-    }
 
     #[test]
     fn a_filter_has_kinds_boundaries_and_an_action() {
@@ -91,18 +77,19 @@ mod tests {
     #[test]
     fn an_unknown_kind_is_refused_with_the_list_and_a_record_is_only_masked() {
         let text = "filters: { a: { kinds: [e-mail], boundaries: [result], action: warn } }";
-        let error = &problems(text)[0];
-        assert!(error.reason.contains("`e-mail`"), "{error:?}");
-        let help = error.help.clone().unwrap_or_default();
-        assert!(help.contains("email") && help.contains("pii") && help.contains("iban"), "{help}");
+        let error = settings(text, &[]).unwrap_err();
+        assert!(
+            ["`e-mail`", "email", "pii", "iban"].iter().all(|it| error.contains(it)),
+            "{error}"
+        );
         let text = "filters: { a: { kinds: [email], boundaries: [record], action: block } }";
-        assert!(problems(text)[0].reason.contains("masked"));
+        assert!(settings(text, &[]).unwrap_err().contains("masked"));
         for wrong in ["kinds: []", "boundaries: []", "boundaries: [screen]", "action: ignore"] {
             let rest = ["kinds: [email]", "boundaries: [result]", "action: warn"];
             let key = wrong.split(':').next().unwrap();
             let rest = rest.iter().filter(|part| !part.starts_with(key)).copied();
             let text = rest.chain([wrong]).collect::<Vec<_>>().join(", ");
-            assert!(!problems(&format!("filters: {{ a: {{ {text} }} }}")).is_empty(), "{text}");
+            assert!(settings(&format!("filters: {{ a: {{ {text} }} }}"), &[]).is_err(), "{text}");
         }
     }
 }

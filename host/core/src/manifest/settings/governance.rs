@@ -4,18 +4,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::Settings;
 use super::reader::Reader;
 use super::services::unread;
-use super::{Manifest, Settings, shown};
 use crate::catalog::ckp_name;
 use crate::composite::CompositeBounds;
 use crate::limits::DEFINITION_FILES_MAX;
+use crate::manifest::Manifest;
 use crate::manifest::definition::Governance;
 use crate::manifest::documents::Documents;
 use crate::manifest::glob;
 use crate::manifest::node::{Node, Place};
 use crate::manifest::problem::DocumentError;
 use crate::manifest::sandbox::tidy;
+use crate::manifest::shape::shown;
 use crate::quarantine::ImmuneSettings;
 
 /// One of `definitions`: a file, or a pattern of files below the runtime file's folder.
@@ -168,12 +170,11 @@ impl DefinitionFiles {
 mod tests {
     use std::path::Path;
 
+    use super::super::tests::read_body as settings;
     use super::*;
     use crate::manifest::PostconditionMode;
     use crate::manifest::documents::{DirEntry, OneDocument};
-    use crate::manifest::{Surroundings, builtin_profiles, load};
-
-    const CLAW: &str = "{claw: '0.3.0', kind: Claw, metadata: {name: a}, spec: {identity: {inline: {personality: p, autonomy: autonomous}}, providers: [{inline: {protocol: custom, endpoint: 'http://127.0.0.1:9', model: m, auth: {type: none}}}]}}";
+    use crate::manifest::tests::{claw, load_all};
 
     struct Folder;
 
@@ -198,25 +199,13 @@ mod tests {
         }
     }
 
-    fn settings(text: &str, variables: &[(&str, &str)]) -> Result<Settings, String> {
-        let text = format!("version: 1\n{text}\n");
-        let variables = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-        let read = Settings::read(Some((Path::new("conf/c.yaml"), text.as_bytes())), variables);
-        read.map_err(|list| told(&list))
-    }
-
-    fn told(list: &[DocumentError]) -> String {
-        list.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("\n")
-    }
-
     fn defined(text: &str) -> Result<Governance, String> {
         let settings = settings(text, &[]).unwrap();
-        let profiles = builtin_profiles(Path::new("/")).unwrap();
-        let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
-        let documents = OneDocument(CLAW.as_bytes().to_vec());
-        let mut manifest = load(&documents, &["claw.yaml".into()], around).unwrap();
+        let documents = OneDocument(claw("").into_bytes());
+        let mut manifest = load_all(&documents, &["claw.yaml"]).unwrap();
         settings.apply(&mut manifest).unwrap();
-        settings.define(&Folder, &mut manifest).map_err(|list| told(&list))?;
+        let defined = settings.define(&Folder, &mut manifest);
+        defined.map_err(|list| list.iter().map(DocumentError::one_line).collect::<String>())?;
         Ok(manifest.governance)
     }
 
@@ -234,7 +223,7 @@ mod tests {
         for (files, expected) in [
             (
                 "gone.yaml",
-                "conf/c.yaml:2:15: the definition file `conf/gone.yaml` cannot be read: it does not exist",
+                "conf/clawhost.yaml:2:15: the definition file `conf/gone.yaml` cannot be read: it does not exist",
             ),
             ("'e/*.txt'", "matches no file"),
             ("'../*.yaml'", "may lead elsewhere"),

@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use self::line::{MCP_PREFIXES, is_mcp_variable};
 use super::reader::Reader;
-use super::{Manifest, Place, Problems, choices, shown};
 use crate::egress::check_request;
 use crate::exposed::{Exposure, Kind};
 use crate::grants::{is_secret_name, is_variable_name};
 use crate::limits::{MCP_SERVER_NAME_BYTES_MAX, MCP_SERVERS_MAX};
-use crate::manifest::node::{Entry, Node};
-use crate::manifest::{McpEndpoint, McpReach, McpServer, McpValue, PROFILE_NONE};
+use crate::manifest::node::{Entry, Node, Place};
+use crate::manifest::problem::{Problems, choices};
+use crate::manifest::shape::shown;
+use crate::manifest::{Manifest, McpEndpoint, McpReach, McpServer, McpValue, PROFILE_NONE};
 
 /// What messages call a variable.
 const VARIABLE: &str = "environment variable";

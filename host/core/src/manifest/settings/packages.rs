@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use url::Url;
 
+use super::Settings;
 use super::reader::Reader;
-use super::{Settings, shown};
 use crate::egress;
 use crate::grants::is_secret_name;
 use crate::manifest::Manifest;
 use crate::manifest::node::{Entry, Node};
+use crate::manifest::shape::shown;
 use crate::package::{VerifyingKey, read_registry};
 
 /// One of `oci`: what a registry of OCI artifacts gets beside its name.
@@ -115,23 +116,14 @@ pub(super) fn is_safe(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
+    use super::super::tests::read_body;
     use super::*;
-    use crate::manifest::DocumentError;
-
-    fn read(text: &str) -> Result<Settings, String> {
-        let text = format!("version: 1\n{text}\n");
-        let settings = Settings::read(Some((Path::new("c.yaml"), text.as_bytes())), []);
-        settings.map_err(|errors| {
-            errors.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("\n")
-        })
-    }
 
     #[test]
     fn a_registry_is_known_by_its_host() {
-        let settings = read(
+        let settings = read_body(
             "oci:\n  oci.example.com: {user: me, secret: HUB_TOKEN, token_url: \"https://auth.example/token\"}\n  \"lan:5000\": {http: true}",
+            &[],
         );
         let oci = settings.unwrap().oci;
         assert_eq!(oci["oci.example.com"].account, Some(("me".to_owned(), "HUB_TOKEN".to_owned())));
@@ -149,7 +141,7 @@ mod tests {
             ("oci.example.com: {token_url: \"http://auth.example/\"}", "no URL for a password"),
             ("oci.example.com: {password: hunter}", "password"),
         ] {
-            let error = read(&format!("oci:\n  {registry}")).unwrap_err();
+            let error = read_body(&format!("oci:\n  {registry}"), &[]).unwrap_err();
             assert!(error.contains(says), "{registry}: {error}");
         }
     }
@@ -159,11 +151,11 @@ mod tests {
         let key = "RWSnqvxjstO2YOryD/mFmpavL6CDNInjJ1d1JBoLQk8vJ27Ip3MXVxUy";
         let text =
             format!("tools: {{signed_by: [{key}]}}\nprofiles: {{none: {{signed_by: [{key}]}}}}");
-        let settings = read(&text).unwrap();
+        let settings = read_body(&text, &[]).unwrap();
         let keys = [VerifyingKey::parse(key).unwrap()];
         assert_eq!(settings.tools.signed_by, keys);
         assert_eq!(settings.profiles["none"].signed_by, keys);
-        let error = read("tools: {signed_by: [RWx]}").unwrap_err();
+        let error = read_body("tools: {signed_by: [RWx]}", &[]).unwrap_err();
         assert!(error.contains("`RWx` is no public key"), "{error}");
     }
 }

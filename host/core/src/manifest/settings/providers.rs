@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Place, Problems, choices, shown};
 use crate::manifest::Manifest;
-use crate::manifest::node::{Entry, Node};
+use crate::manifest::node::{Entry, Node, Place};
+use crate::manifest::problem::{Problems, choices};
+use crate::manifest::shape::shown;
 use crate::quota::Prices;
 
 /// One of `providers`: what a provider gets beside its document.

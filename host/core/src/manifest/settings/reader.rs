@@ -3,17 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::agents::OWN_PRINCIPALS;
 use super::governance::take_governance;
 use super::providers::take_providers;
 use super::shapes::FILE;
-use super::{
-    AgentSettings, AuditSettings, HttpSettings, OWN_PRINCIPALS, ProfileSettings, Settings,
-    ToolSettings,
-};
+use super::{AgentSettings, AuditSettings, HttpSettings, ProfileSettings, Settings, ToolSettings};
+use crate::catalog::is_tool_name;
 use crate::egress::HostPattern;
 use crate::grants::is_variable_name;
-use crate::limits::TOOL_NAME_BYTES_MAX;
-use crate::manifest::node::{self, Entry, Node, Place};
+use crate::manifest::node::{Entry, Node, Place};
 use crate::manifest::problem::Problems;
 use crate::manifest::sandbox::{read_host, tidy};
 use crate::manifest::shape::{self, shown};
@@ -29,13 +27,9 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn file(&mut self, path: &Path, bytes: &[u8]) {
-        match node::parse(path, bytes) {
-            Ok(root) if self.fits(&root) => {
-                self.base = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
-                self.root = root;
-            }
-            Ok(_) => {}
-            Err(problem) => self.problems.push(*problem),
+        if let Some(root) = shape::parsed(&mut self.problems, path, bytes, &FILE) {
+            self.base = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
+            self.root = root;
         }
     }
 
@@ -90,7 +84,8 @@ impl Reader {
     }
 
     fn take_tools(&mut self, tools: &Node) -> ToolSettings {
-        let replaced = self.take_list(tools, "tools.", "replace_builtins", "read_file", is_tool);
+        let replaced =
+            self.take_list(tools, "tools.", "replace_builtins", "read_file", is_tool_name);
         ToolSettings {
             directory: self.path(tools.below("directory")),
             replace_builtins: replaced.into_iter().collect(),
@@ -218,11 +213,6 @@ impl Reader {
             ..node.read(&[]).unwrap_or_default()
         }
     }
-}
-
-fn is_tool(text: &str) -> bool {
-    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    !text.is_empty() && text.len() <= TOOL_NAME_BYTES_MAX && text.bytes().all(fits)
 }
 
 /// A name, or an absolute path.

@@ -101,14 +101,7 @@ fn wrong(text: &str, may_tell: bool) -> Option<&'static str> {
 mod tests {
     use std::path::Path;
 
-    use crate::manifest::{DocumentError, Settings};
-
-    fn read(text: &str, variables: &[(&str, &str)]) -> Result<Settings, String> {
-        let text = format!("version: 1\n{text}\n");
-        let variables = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-        let read = Settings::read(Some((Path::new("c.yaml"), text.as_bytes())), variables);
-        read.map_err(|list| list.iter().map(DocumentError::one_line).collect())
-    }
+    use super::super::tests::read_body as read;
 
     #[test]
     fn a_registry_lies_in_the_state_folder_or_in_postgres() {
@@ -118,7 +111,7 @@ mod tests {
         let text = "registry: { name: team, store: 'postgres://host@db.example.com/tools?sslmode=require', password: DB, ca: roots.pem }";
         let far = read(text, &[]).unwrap().releases.unwrap();
         assert_eq!((&*far.name, far.password.as_deref()), ("team", Some("DB")));
-        assert_eq!(far.ca.as_deref(), Some(Path::new("roots.pem")));
+        assert_eq!(far.ca.as_deref(), Some(Path::new("conf/roots.pem")));
         assert!(far.postgres.unwrap().reveal().starts_with("postgres://host@"));
         for good in ["postgresql://u@%2Frun%2Fpg/db", "postgres:///db?host=/run/pg&port=7"] {
             assert!(read(&format!("registry: {{ store: '{good}' }}"), &[]).is_ok(), "{good}");

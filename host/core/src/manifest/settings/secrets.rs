@@ -1,10 +1,12 @@
 //! `profiles.<name>.secrets`: which secrets the tools of a profile may use, and where.
 
 use super::reader::Reader;
-use super::{Place, Problems, Profile, shown};
 use crate::egress::HostPattern;
 use crate::grants::{Injection, SecretGrant, is_secret_name, is_variable_name};
-use crate::manifest::node::Node;
+use crate::manifest::Profile;
+use crate::manifest::node::{Node, Place};
+use crate::manifest::problem::Problems;
+use crate::manifest::shape::shown;
 
 /// One of `profiles.<name>.secrets`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +92,7 @@ impl SecretSettings {
 mod tests {
     use std::path::Path;
 
-    use super::super::Settings;
+    use super::super::tests::read_body;
     use super::*;
     use crate::manifest::builtin_profiles;
 
@@ -100,10 +102,8 @@ mod tests {
         name: &str,
         change: fn(&mut Profile),
     ) -> Result<Vec<SecretGrant>, String> {
-        let text =
-            format!("version: 1\nprofiles: {{x: {{env: {{PLAIN: p}}, secrets: {secrets}}}}}");
-        let file = Some((Path::new("c.yaml"), text.as_bytes()));
-        let settings = Settings::read(file, []).map_err(|errors| errors[0].one_line())?;
+        let text = format!("profiles: {{x: {{env: {{PLAIN: p}}, secrets: {secrets}}}}}");
+        let settings = read_body(&text, &[])?;
         let mut profile = builtin_profiles(Path::new("/here")).unwrap().remove(name).unwrap();
         change(&mut profile);
         let mut problems = Problems::default();

@@ -3,13 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Settings;
 use super::reader::Reader;
-use super::{Manifest, Settings, shown};
 use crate::catalog::Refused;
 use crate::descriptor::{Callers, Credential, Descriptor, Granted};
+use crate::manifest::Manifest;
 use crate::manifest::documents::Documents;
 use crate::manifest::node::{Entry, Node, Place};
 use crate::manifest::problem::{DocumentError, why};
+use crate::manifest::shape::shown;
 
 /// One of `tools.services`.
 #[derive(Debug, Clone, PartialEq, Eq)]

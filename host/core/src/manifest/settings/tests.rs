@@ -2,9 +2,13 @@
 
 use std::path::Path;
 
+use super::profiles::Oversize;
 use super::shapes::{FILE, LIMITS};
 use super::*;
+use crate::limits::CALLS_WAITING_MAX;
 use crate::manifest::builtin_profiles;
+use crate::manifest::problem::{DocumentError, Problems};
+use crate::manifest::shape::shown;
 use crate::manifest::shape::{self, tests::leaves};
 use crate::quota::Prices;
 
@@ -13,6 +17,11 @@ fn read(text: &str, variables: &[(&str, &str)]) -> Result<Settings, Vec<String>>
     let file = (!text.is_empty()).then_some((Path::new("conf/clawhost.yaml"), text.as_bytes()));
     Settings::read(file, variables)
         .map_err(|list| list.iter().map(DocumentError::one_line).collect())
+}
+
+/// Reads what a file of this version says, and tells what is wrong with it, in a line each.
+pub(super) fn read_body(text: &str, variables: &[(&str, &str)]) -> Result<Settings, String> {
+    read(&format!("version: 1\n{text}\n"), variables).map_err(|lines| lines.join("\n"))
 }
 
 const FULL: &str = r#"version: 1

@@ -1,10 +1,10 @@
 //! `tools.http_get` and `tools.web_search`: whom two of the built-in tools may ask.
 
 use super::reader::Reader;
-use super::shown;
 use crate::egress::{EgressRules, HostPattern, HostRules, Schemes, check_request, endpoint};
 use crate::grants::{Grants, Injection, SecretGrant};
 use crate::manifest::node::Node;
+use crate::manifest::shape::shown;
 
 /// The header a search service's key goes into where the file does not say: Brave's.
 const KEY_HEADER: &str = "X-Subscription-Token";
@@ -108,16 +108,12 @@ fn is_header(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::super::Settings;
+    use super::super::tests::read_body;
     use super::*;
     use crate::egress::parse_url;
 
     fn read(tools: &str) -> Result<WebSettings, String> {
-        let text = format!("version: 1\ntools: {tools}");
-        let settings = Settings::read(Some((Path::new("c.yaml"), text.as_bytes())), []);
-        settings.map(|settings| settings.tools.web).map_err(|errors| errors[0].one_line())
+        read_body(&format!("tools: {tools}"), &[]).map(|settings| settings.tools.web)
     }
 
     fn open() -> EgressRules {

@@ -229,10 +229,7 @@ fn a_pattern_takes_no_link_that_leads_out() {
         .with("m/claw.yaml", &claw("  tools: [\"t/*.yaml\"]\n"))
         .with("m/t/linked.yaml", &tool("linked"))
         .with("m/t/own.yaml", &tool("own"));
-    let directory = Path::new("/here");
-    let profiles = builtin_profiles(directory).unwrap();
-    let around = Surroundings { directory, profiles: &profiles };
-    let refused = problems(load(&Linked(files), &["m/claw.yaml".into()], around));
+    let refused = problems(load_all(&Linked(files), &["m/claw.yaml"]));
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert!(refused[0].contains("leads out of the manifest's directory"), "{refused:?}");
 }

@@ -6,11 +6,11 @@
 //! Deliberately absent: secrets. These texts hold none.
 
 use super::super::reader::Reader;
-use super::super::shown;
 use super::super::variables::{entry, list, map, node_of, start, text};
 use super::Servers;
 use crate::grants::is_variable_name;
 use crate::manifest::node::{Entry, Value};
+use crate::manifest::shape::shown;
 use crate::manifest::{McpEndpoint, McpReach, McpServer, McpValue};
 
 /// What these variables begin with.

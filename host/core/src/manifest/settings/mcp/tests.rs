@@ -1,19 +1,11 @@
 //! Entries of `tools.mcp_servers`, and the variables that say the same.
 
-use std::path::Path;
-
-use super::super::Settings;
+use super::super::tests::read_body;
 use super::*;
-use crate::manifest::sandbox::tidy;
-use crate::manifest::{DocumentError, McpGrant};
+use crate::manifest::McpGrant;
 
 fn read(text: &str, variables: &[(&str, &str)]) -> Result<Vec<McpServer>, String> {
-    let text = format!("version: 1\ntools: {{ mcp_servers: {text} }}\n");
-    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let settings = Settings::read(Some((Path::new("/conf/c.yaml"), text.as_bytes())), variables);
-    let settings = settings.map_err(|errors| {
-        errors.iter().map(DocumentError::one_line).collect::<Vec<_>>().join("\n")
-    })?;
+    let settings = read_body(&format!("tools: {{ mcp_servers: {text} }}"), variables)?;
     Ok(settings.tools.mcp_servers.into_values().map(|one| one.server).collect())
 }
 
@@ -39,8 +31,7 @@ fn secrets_are_named_and_go_where_they_belong() {
     let servers = read(text, &[]).unwrap();
     let secret = |into: &str, name: &str| (into.to_owned(), McpValue::Secret(name.to_owned()));
     let env = vec![literal("A", "b"), secret("TOKEN", "tok-en"), secret("KEY", "KEY")];
-    let (command, args) = ("/conf/./bin/s".to_owned(), Vec::new());
-    let command = tidy(Path::new(&command)).display().to_string();
+    let (command, args) = ("conf/bin/s".to_owned(), Vec::new());
     assert_eq!(servers[0].reach, McpReach::Program { command, args, env });
     let headers = vec![
         literal("X-Team", "t"),

@@ -20,8 +20,7 @@ mod rule;
 mod terms;
 #[cfg(test)]
 mod tests;
-
-use std::fmt;
+mod verdict;
 
 use serde_json::{Map, Value};
 
@@ -32,6 +31,7 @@ use self::rule::Mismatch;
 pub(crate) use self::rule::most_careful;
 pub use self::rule::{Action, ApprovalTerms, Match, RateLimit, Rule};
 pub use self::terms::{AuditTerms, Destination, Rates};
+pub use self::verdict::{RuleRef, Verdict};
 use crate::catalog::Annotations;
 use crate::limits::TOOL_NAME_BYTES_MAX;
 use crate::screen::{Filter, Screen, Screens};
@@ -97,46 +97,6 @@ pub struct Scope<'a> {
     pub own: &'a [String],
     /// The one that the caller names.
     pub asked: Option<&'a str>,
-}
-
-/// Which rule decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleRef {
-    /// The policy's name.
-    pub policy: String,
-    /// The rule's id.
-    pub id: String,
-}
-
-/// What a policy says about a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It may run.
-    Allow {
-        /// The rule that says so.
-        rule: RuleRef,
-    },
-    /// A human has to say so first.
-    Ask {
-        /// The rule that asks.
-        rule: RuleRef,
-        /// How it wants to be asked.
-        terms: ApprovalTerms,
-        /// What the rule's author says about it.
-        reason: Option<String>,
-    },
-    /// It may run; its record names the rule.
-    AuditOnly {
-        /// The rule that says so.
-        rule: RuleRef,
-    },
-    /// It may not run.
-    Deny {
-        /// The rule that says so; absent where no rule matched.
-        rule: Option<RuleRef>,
-        /// Why, for the caller.
-        reason: String,
-    },
 }
 
 impl PolicySet {
@@ -275,49 +235,4 @@ fn verdict(policy: &Policy, rule: &Rule, facts: &CallFacts<'_>) -> Verdict {
 fn unknown(name: &str) -> Verdict {
     let name = visible::line(truncate::text(name, TOOL_NAME_BYTES_MAX));
     Verdict::Deny { rule: None, reason: format!("there is no policy `{name}`") }
-}
-
-impl Verdict {
-    /// Returns the stricter of two verdicts; this one where they are equally strict. Where both
-    /// ask, the question is put as both together would put it.
-    #[must_use]
-    pub fn stricter(self, other: Self) -> Self {
-        let terms = self.terms().zip(other.terms()).map(|(one, two)| one.and(two));
-        let stricter = if other.strictness() > self.strictness() { other } else { self };
-        match (stricter, terms) {
-            (Self::Ask { rule, reason, .. }, Some(terms)) => Self::Ask { rule, terms, reason },
-            (stricter, _) => stricter,
-        }
-    }
-
-    const fn terms(&self) -> Option<ApprovalTerms> {
-        match self {
-            Self::Ask { terms, .. } => Some(*terms),
-            Self::Allow { .. } | Self::AuditOnly { .. } | Self::Deny { .. } => None,
-        }
-    }
-
-    const fn strictness(&self) -> u8 {
-        match self {
-            Self::Allow { .. } => 0,
-            Self::AuditOnly { .. } => 1,
-            Self::Ask { terms, .. } if terms.allow_on_timeout => 2,
-            Self::Ask { .. } => 3,
-            Self::Deny { .. } => 4,
-        }
-    }
-
-    /// Returns the rule that decided; absent where none matched.
-    pub const fn rule(&self) -> Option<&RuleRef> {
-        match self {
-            Self::Allow { rule } | Self::Ask { rule, .. } | Self::AuditOnly { rule } => Some(rule),
-            Self::Deny { rule, .. } => rule.as_ref(),
-        }
-    }
-}
-
-impl fmt::Display for RuleRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` of policy `{}`", self.id, self.policy)
-    }
 }
