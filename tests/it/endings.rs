@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use clawhost::attack::{judge, refusal};
+use clawhost::secrets::Secrets;
 use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::{COMPONENT_BYTES_MAX, REPLY_BYTES_MAX};
 use clawhost_tests::guest::{self, Attack, Expected, Guest};
 use clawhost_tests::host::{call_within, text};
-use clawhost_tests::{TestHost, wait};
-use serde_json::json;
+use clawhost_tests::{TestHost, native, wait};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 /// The time a call gets here.
 const TIMEOUT: Duration = Duration::from_millis(300);
@@ -139,6 +141,38 @@ async fn a_good_call_is_answered_beside_two_hundred_hostile_ones() {
         assert_eq!(error.kind, ErrorKind::Timeout);
     }
     host.check_audit();
+}
+
+/// To look for secrets in these takes long, as they can be read in many ways.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_has_its_place_until_its_answer_was_searched() {
+    static BEGUN: Notify = Notify::const_new();
+    async fn escapes() -> Value {
+        BEGUN.notify_one();
+        Value::from(r"%26&amp;\x26%5c%".repeat(2_000))
+    }
+    let secrets = Secrets::none();
+    secrets.hide("TOKEN", "the-value-of-the-secret").unwrap();
+    let host = TestHost::builder()
+        .calls_running(1)
+        .calls_waiting(0)
+        .secrets(secrets)
+        .guest(&Guest::read("answer"))
+        .extend(|host| host.tool(native("escapes", escapes)))
+        .build()
+        .await;
+    host.call("answer", json!({})).await.unwrap();
+    let searched = host.begin("escapes", json!({}));
+    BEGUN.notified().await;
+    let (mut refused, mut answered) = (0, 0);
+    while !searched.is_finished() {
+        match host.call("answer", json!({})).await {
+            Ok(_) => answered += 1,
+            Err(_) => refused += 1,
+        }
+    }
+    // Between its place and its end lies its record.
+    assert!(answered < refused, "{answered} were answered meanwhile, and {refused} refused");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
