@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use clawhost::attack::{judge, refusal};
+use clawhost::secrets::Secrets;
 use clawhost_core::error::ErrorKind;
-use clawhost_core::limits::{COMPONENT_BYTES_MAX, REPLY_BYTES_MAX};
+use clawhost_core::limits::{COMPONENT_BYTES_MAX, GUEST_MEMORY_MB, REPLY_BYTES_MAX};
 use clawhost_tests::guest::{self, Attack, Expected, Guest};
 use clawhost_tests::host::{call_within, text};
-use clawhost_tests::{TestHost, wait};
-use serde_json::json;
+use clawhost_tests::{TestHost, native, wait};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 /// The time a call gets here.
 const TIMEOUT: Duration = Duration::from_millis(300);
@@ -22,6 +24,13 @@ const CALLING: &str =
 /// What an instruction costs is taken before its bounds are looked at, and four GiB cost more than 200 ms buy.
 const FILLS_FOUR_GIB: &str =
     ";;; call\n(memory.fill (i32.const 0) (i32.const 170) (i32.const -1))\n";
+/// Fills 500 MiB over and over.
+const FILLS_MUCH: &str = ";;; call
+(drop (memory.grow (i32.const 8000)))
+(loop $forever
+  (memory.fill (i32.const 8192) (i32.const 170) (i32.const 524288000))
+  (br $forever))
+";
 
 async fn host_of(guests: &[Guest]) -> TestHost {
     host_with_limits("timeout_ms: 300", guests).await
@@ -74,21 +83,37 @@ async fn a_timeout_is_at_most_50_ms_late() {
     );
     let host = host_of(&guests).await;
     for guest in &guests {
-        wait::best(&guest.name, TRIES, TIMEOUT + LATE_MAX, async |_| {
-            let started = Instant::now();
-            let error = host.call(guest.tool(), json!({})).await.unwrap_err();
-            let took = started.elapsed();
-            if error.kind == ErrorKind::Overloaded {
-                // Its first call loads its code, which alone takes longer where the machine is busy.
-                return Duration::MAX;
-            }
-            assert_eq!(error.kind, ErrorKind::Timeout, "{}", guest.name);
-            let early = took < TIMEOUT && error.data["limit"] == "timeout_ms";
-            assert!(!early, "{}: ended early, after {took:?}", guest.name);
-            took
-        })
-        .await;
+        late_at_most(&host, guest, LATE_MAX).await;
     }
+}
+
+/// Half a gigabyte is filled by one instruction, which nothing interrupts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_more_memory_a_timeout_is_half_a_millisecond_later_for_each_mebibyte() {
+    const MEMORY_MB: u64 = 512;
+    let more = Duration::from_micros(500 * (MEMORY_MB - GUEST_MEMORY_MB));
+    let guest = Guest::parse("fills-much", FILLS_MUCH);
+    let limits = format!("timeout_ms: 300, memory_mb: {MEMORY_MB}");
+    let host = host_with_limits(&limits, std::slice::from_ref(&guest)).await;
+    late_at_most(&host, &guest, LATE_MAX + more).await;
+}
+
+/// Waits until `guest` was stopped at its time, at most `late` after it.
+async fn late_at_most(host: &TestHost, guest: &Guest, late: Duration) {
+    wait::best(&guest.name, TRIES, TIMEOUT + late, async |_| {
+        let started = Instant::now();
+        let error = host.call(guest.tool(), json!({})).await.unwrap_err();
+        let took = started.elapsed();
+        if error.kind == ErrorKind::Overloaded {
+            // Its first call loads its code, which alone takes longer where the machine is busy.
+            return Duration::MAX;
+        }
+        assert_eq!(error.kind, ErrorKind::Timeout, "{}", guest.name);
+        let early = took < TIMEOUT && error.data["limit"] == "timeout_ms";
+        assert!(!early, "{}: ended early, after {took:?}", guest.name);
+        took
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -139,6 +164,38 @@ async fn a_good_call_is_answered_beside_two_hundred_hostile_ones() {
         assert_eq!(error.kind, ErrorKind::Timeout);
     }
     host.check_audit();
+}
+
+/// To look for secrets in these takes long, as they can be read in many ways.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_has_its_place_until_its_answer_was_searched() {
+    static BEGUN: Notify = Notify::const_new();
+    async fn escapes() -> Value {
+        BEGUN.notify_one();
+        Value::from(r"%26&amp;\x26%5c%".repeat(2_000))
+    }
+    let secrets = Secrets::none();
+    secrets.hide("TOKEN", "the-value-of-the-secret").unwrap();
+    let host = TestHost::builder()
+        .calls_running(1)
+        .calls_waiting(0)
+        .secrets(secrets)
+        .guest(&Guest::read("answer"))
+        .extend(|host| host.tool(native("escapes", escapes)))
+        .build()
+        .await;
+    host.call("answer", json!({})).await.unwrap();
+    let searched = host.begin("escapes", json!({}));
+    BEGUN.notified().await;
+    let (mut refused, mut answered) = (0, 0);
+    while !searched.is_finished() {
+        match host.call("answer", json!({})).await {
+            Ok(_) => answered += 1,
+            Err(_) => refused += 1,
+        }
+    }
+    // Between its place and its end lies its record.
+    assert!(answered < refused, "{answered} were answered meanwhile, and {refused} refused");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

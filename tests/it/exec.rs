@@ -1,6 +1,9 @@
 //! `exec_shell`, `bash_exec` and `spawn` through the real component: programs run in the jail or not at all.
 #![cfg(target_os = "linux")]
 
+use std::path::Path;
+use std::process::Command;
+
 use clawhost::host::Principal;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
@@ -9,6 +12,7 @@ use clawhost_tests::host::call;
 use clawhost_tests::{Cli, TestHost, source_root, wait};
 use serde_json::{Value, json};
 
+use crate::bridge::{PYTHON, skipped};
 use crate::cli::PROGRAM;
 
 /// Returns a host whose profile runs programs; none, and says so, where there is no jail.
@@ -97,6 +101,66 @@ async fn a_command_and_all_it_started_end_at_the_deadline() {
     let outcome = wait::within("the command", task).await.unwrap().unwrap();
     assert_eq!(outcome.error_kind, Some("timeout"), "{outcome:?}");
     wait::until("no orphan", || (alive() == 0).then_some(())).await;
+}
+
+/// A Claw that may run commands in `work`.
+const SHELL: &str = r#"claw: "0.3.0"
+kind: Claw
+metadata: {name: shell}
+spec:
+  identity: {inline: {personality: Is tested., autonomy: autonomous}}
+  providers:
+    - inline: {protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: none, auth: {type: none}}
+  sandbox: ./sandbox.yaml
+  tools: [{name: exec-shell}]
+  policies:
+    - inline: {name: all, rules: [{id: all, action: allow, scope: all}]}
+"#;
+const SANDBOX: &str = r#"claw: "0.3.0"
+kind: Sandbox
+metadata: {name: shell}
+spec:
+  level: process
+  capabilities:
+    shell: {mode: full}
+    filesystem: {mode: scoped, mount_paths: [{path: ./work, permissions: rw}]}
+"#;
+/// Becomes a program for which the system call of a number is one that the kernel does not know.
+const WITHOUT: &str = r#"import ctypes, os, struct, sys
+steps = [(0x20, 0, 0, 0), (0x15, 1, 0, int(sys.argv[1])), (6, 0, 0, 0x7FFF0000), (6, 0, 0, 0x50000 | 38)]
+text = b"".join(struct.pack("HBBI", *step) for step in steps)
+kept = ctypes.create_string_buffer(text, len(text))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(kept)))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
+os.execv(sys.argv[2], sys.argv[2:])
+"#;
+/// Makes a set of Landlock's rules. The number is the same on every machine.
+const LANDLOCK: &str = "444";
+/// No system call has it.
+const NONE: &str = "9999";
+
+#[test]
+fn a_kernel_that_cannot_give_the_jail_runs_nothing_outside_of_it() {
+    if !clawhost::jail::support().available() || !Path::new(PYTHON).exists() {
+        return skipped("there is no jail to take away, or no /usr/bin/python3");
+    }
+    let cli = Cli::new(PROGRAM);
+    cli.write("claw.yaml", SHELL);
+    cli.write("sandbox.yaml", SANDBOX);
+    cli.write("work/here.txt", "granted");
+    let call = |without: &str| {
+        let like = cli.command(&["call", "claw.yaml", "exec_shell", "command=cat here.txt"]);
+        let mut command = Command::new(PYTHON);
+        command.args(["-c", WITHOUT, without]).arg(like.get_program()).args(like.get_args());
+        command.current_dir(cli.here()).env_clear();
+        command.envs(like.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), said.contains("granted"))
+    };
+    assert_eq!(call(NONE), (Some(0), true));
+    assert_eq!(call(LANDLOCK), (Some(4), false));
 }
 
 #[tokio::test]

@@ -64,12 +64,14 @@ fn the_token_survives_a_restart_and_is_in_no_log() {
     let cli = Cli::new(PROGRAM);
     let first = start(&cli, &["-vv"]);
     let (token, bearer) = (first.token.clone(), first.bearer());
+    let operator = first.operator.clone();
     read_hello(&first, &[("authorization", &bearer)]);
     let mut first = first;
     first.child.kill().unwrap();
     let mut stderr = String::new();
     first.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert!(!stderr.contains(token.as_deref().unwrap()), "the token is in the log");
+    assert!(!stderr.contains(&operator), "the operator's credential is in the log");
     drop(first);
     let second = start(&cli, &[]);
     assert_eq!(second.token, token);

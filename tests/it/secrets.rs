@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -122,6 +123,56 @@ async fn a_secret_that_lies_across_a_cut_is_in_no_reply_and_no_record() {
     }
     let records = format!("{:?}", host.records());
     assert!(records.contains("zzz") && !records.contains(&VALUE[..4]), "{records}");
+}
+
+/// Says a megabyte, made of escapes that can be read in many ways, over and over.
+const SAYS_ESCAPES: &str = r#";; pages: 48
+;;; fields
+(data (i32.const 3072) "%26&amp;\\x26%5c%")
+;;; call
+(local $bytes i32)
+(memory.copy (i32.const 131072) (i32.const 3072) (i32.const 16))
+(local.set $bytes (i32.const 16))
+(loop $more
+  (memory.copy (i32.add (i32.const 131072) (local.get $bytes)) (i32.const 131072) (local.get $bytes))
+  (local.set $bytes (i32.shl (local.get $bytes) (i32.const 1)))
+  (br_if $more (i32.lt_u (local.get $bytes) (i32.const 1048576))))
+(loop $forever SAY (br $forever))
+"#;
+
+/// Without its bound, looking for secrets in one line takes a good part of a minute here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_guest_says_on_the_side_is_searched_within_the_time_of_its_call() {
+    const SEARCHED: Duration = Duration::from_secs(5);
+    let says = [
+        ("log", "(call $log (i32.const 2) (i32.const 131072) (local.get $bytes))"),
+        (
+            "progress",
+            "(call $report (f64.const 1) (i32.const 0) (f64.const 0) (i32.const 1) (i32.const 131072) (local.get $bytes))",
+        ),
+    ];
+    let guest = |(imports, say): (&str, &str)| {
+        let text = format!(";; imports: {imports}\n{}", SAYS_ESCAPES.replace("SAY", say));
+        Guest::parse(imports, &text)
+    };
+    let secrets = Secrets::none();
+    secrets.hide("TOKEN", VALUE).unwrap();
+    let builder = TestHost::builder().limits("timeout_ms: 300").secrets(secrets);
+    let guests = says.map(guest);
+    let host = guests.iter().fold(builder, |builder, guest| builder.guest(guest)).build().await;
+    for guest in &guests {
+        wait::best(&guest.name, 5, SEARCHED, async |_| {
+            let started = Instant::now();
+            let error = host.call(guest.tool(), json!({})).await.unwrap_err();
+            if error.kind == ErrorKind::Overloaded {
+                // Its first call loads its code.
+                return Duration::MAX;
+            }
+            assert_eq!(error.kind, ErrorKind::Timeout, "{error}");
+            started.elapsed()
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -73,7 +73,8 @@ impl Filter {
         let session = schemas.session.into_iter();
         let reply = session.fold(reply, |reply, schema| check(schema, "unwanted-result", reply));
         // Searched, or measured and cut, off the threads that serve where it takes long.
-        let is_long = reply.bytes() > SCREENED_AT_ONCE_BYTES_MAX;
+        let internal = reply.internal.as_ref().map_or(0, String::len);
+        let is_long = reply.bytes().saturating_add(internal) > SCREENED_AT_ONCE_BYTES_MAX;
         offload::blocking(is_long, || self.screened(schemas, reply, policies))
     }
 

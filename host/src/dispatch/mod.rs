@@ -17,10 +17,10 @@ use arc_swap::ArcSwap;
 use clawhost_core::catalog::Tool;
 use clawhost_core::digest;
 use clawhost_core::error::CallError;
-use clawhost_core::limits::TOOL_NAME_BYTES_MAX;
+use clawhost_core::limits::{SCREENED_AT_ONCE_BYTES_MAX, TOOL_NAME_BYTES_MAX};
 use clawhost_core::manifest::{CatalogMode, LimitSettings};
 use clawhost_core::policy::PolicySet;
-use clawhost_core::reply::{Content, ToolReply};
+use clawhost_core::reply::{Content, ToolReply, json_bytes};
 use clawhost_core::visible;
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
@@ -286,9 +286,14 @@ impl Dispatch {
     /// Takes out of an error what results and records may not hold.
     fn cleaned(&self, error: CallError, context: &CallContext) -> CallError {
         let (terms, tokens) = (self.terms(), self.parts.secrets.tokens());
-        let error = self.parts.secrets.redactor().error(error);
         let clean = |error, policies: &PolicySet| policies.screens().error(error, tokens);
-        terms.gate.lists(context).fold(error, clean)
+        // What a server asks of a person is in it as it came.
+        let is_long =
+            error.data.values().map(json_bytes).sum::<usize>() > SCREENED_AT_ONCE_BYTES_MAX;
+        offload::blocking(is_long, || {
+            let error = self.parts.secrets.redactor().error(error);
+            terms.gate.lists(context).fold(error, clean)
+        })
     }
 
     async fn filtered(

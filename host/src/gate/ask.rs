@@ -5,13 +5,16 @@ use std::time::Instant;
 use clawhost_core::catalog::Tool;
 use clawhost_core::digest;
 use clawhost_core::error::CallError;
+use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::policy::ApprovalTerms;
+use clawhost_core::reply::json_bytes;
 use serde_json::json;
 
 use super::decide::Ask;
 use super::{Gate, Request};
 use crate::approvals::{Approved, Asked, How};
 use crate::audit::CallSpan;
+use crate::offload;
 use crate::quarantine::Trial;
 
 /// What was allowed for a call, which later attempts of it bring along.
@@ -75,6 +78,9 @@ impl Gate {
     /// Returns what a person is asked about `call`.
     fn question(&self, tool: &Tool, ask: &Ask, request: Request<'_>, call: &str) -> Asked {
         let Request { arguments, principal, context, .. } = request;
+        let is_long = json_bytes(arguments) > SCREENED_AT_ONCE_BYTES_MAX;
+        let redactor = self.sides.secrets.redactor();
+        let shown = offload::blocking(is_long, || redactor.json(arguments.clone()));
         Asked {
             call: call.to_owned(),
             request_id: context.request_id.clone(),
@@ -82,7 +88,7 @@ impl Gate {
             tool: tool.ckp_name.clone(),
             tool_digest: tool.digest.clone(),
             digest: digest::of_json(&json!({"tool": tool.digest, "arguments": arguments})),
-            arguments: self.sides.secrets.redactor().json(arguments.clone()),
+            arguments: shown,
             rule: ask.rule.clone(),
             reason: ask.reason.clone(),
             terms: ask.terms,

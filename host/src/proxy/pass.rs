@@ -8,8 +8,10 @@ use bytes::{Bytes, BytesMut};
 use clawhost_core::json::{items, text};
 use clawhost_core::limits::{
     PROXY_EVENT_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_NAMES_KEPT_MAX, PROXY_PASS_MS,
+    SCREENED_AT_ONCE_BYTES_MAX,
 };
 use clawhost_core::mediate::{self, Dialect};
+use clawhost_core::redact::Redactor;
 use futures_util::stream;
 use http::{Response, StatusCode};
 use http_body::Frame;
@@ -20,6 +22,7 @@ use super::answer::kept;
 use super::history::Record;
 use super::refused::Refused;
 use super::{Asked, Body, CALLER, Proxy};
+use crate::offload;
 use crate::sandbox::{Masked, mask};
 use crate::sse::Events;
 use crate::upstream::http::ResponseBody;
@@ -40,8 +43,8 @@ impl Proxy {
         let redactor = self.0.host.secrets().redactor();
         let body = match body {
             Answered::Whole(whole) => {
-                let whole = Bytes::from(redactor.bytes(&whole).into_owned());
-                let answer: Value = serde_json::from_slice(&whole).unwrap_or_default();
+                let is_long = whole.len() > SCREENED_AT_ONCE_BYTES_MAX;
+                let (whole, answer) = offload::blocking(is_long, || read(&redactor, &whole));
                 if parts.status.is_success() {
                     self.made_of(&asked, &provider, &answer).await;
                     // Who asks for one that failed before gets it.
@@ -80,6 +83,13 @@ impl Proxy {
         let providers = self.0.host.providers();
         Ok(providers.forward(&caller, forward, deadline).await?)
     }
+}
+
+/// Returns an answer without secrets, and what it says.
+fn read(redactor: &Redactor, whole: &Bytes) -> (Bytes, Value) {
+    let whole = Bytes::from(redactor.bytes(whole).into_owned());
+    let answer = serde_json::from_slice(&whole).unwrap_or_default();
+    (whole, answer)
 }
 
 /// A stream on its way.

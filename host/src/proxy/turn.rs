@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clawhost_core::limits::PROXY_TURN_BYTES_MAX;
+use clawhost_core::limits::{PROXY_TURN_BYTES_MAX, SCREENED_AT_ONCE_BYTES_MAX};
 use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
+use clawhost_core::reply::json_bytes;
 use futures_util::stream;
 use http::{Response, StatusCode};
 use serde_json::Value;
@@ -21,6 +22,7 @@ use super::{Asked, Body, Proxy};
 use crate::clock::whole_ms;
 use crate::gate::CallContext;
 use crate::host::{Principal, ToolCall};
+use crate::offload;
 use crate::upstream::provider::{Answered, Forward};
 
 /// A turn on its way, and its record, which tells of its calls however the turn ends.
@@ -213,7 +215,7 @@ impl Proxy {
 
     /// Returns `value` without any secret in it.
     fn redacted(&self, value: Value) -> Value {
-        let redactor = self.0.host.secrets().redactor();
-        redactor.json(value)
+        let is_long = json_bytes(&value) > SCREENED_AT_ONCE_BYTES_MAX;
+        offload::blocking(is_long, || self.0.host.secrets().redactor().json(value))
     }
 }

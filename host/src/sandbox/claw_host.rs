@@ -18,8 +18,8 @@ impl log::Host for CallState {
 
 impl progress::Host for CallState {
     async fn report(&mut self, progress: f64, total: Option<f64>, message: Option<String>) {
-        let message = message.map(|text| self.log.redacted(&text).into_owned());
-        if let Some(forward) = &mut self.progress {
+        if let Some(forward) = self.progress.as_mut().filter(|it| it.is_due(progress)) {
+            let message = message.map(|text| self.log.short_line(&text));
             forward.report(progress, total, message);
         }
     }

@@ -52,9 +52,7 @@ impl CallLog {
         if self.lines > GUEST_LOG_LINES_MAX {
             return;
         }
-        // Before it is cut: a part of a secret would not be recognised.
-        let message = self.redacted(message);
-        let message = visible::line(truncate::text(&message, GUEST_LOG_LINE_BYTES_MAX));
+        let message = visible::line(&self.short_line(message));
         let tool = &*self.tool;
         match level {
             tracing::Level::ERROR => tracing::error!(tool, "{message}"),
@@ -86,8 +84,13 @@ impl CallLog {
         self.secrets.short(why, ERROR_TEXT_BYTES_MAX)
     }
 
+    /// Returns what a guest says beside its answer, without secrets and not longer than a line may be.
+    pub(super) fn short_line(&self, text: &str) -> String {
+        self.secrets.short(text, GUEST_LOG_LINE_BYTES_MAX)
+    }
+
     /// Returns `text` without the secrets that were handed out so far.
-    pub(super) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.secrets.redactor().text(text)
     }
 
@@ -195,6 +198,18 @@ mod tests {
         let cut = "x".repeat(GUEST_LOG_LINE_BYTES_MAX - 6);
         log.line(tracing::Level::ERROR, &format!("{cut}hidden-value"));
         assert_eq!(log.explanation().unwrap(), format!("{cut}[redac"));
+    }
+
+    #[test]
+    fn of_a_long_line_no_more_is_searched_than_may_be_left_of_it() {
+        let secrets = Secrets::none();
+        secrets.hide("T", "abcdefgh").unwrap();
+        let mut log = CallLog::new("t", secrets);
+        // Eighty bytes each, of which a dozen are left.
+        let escaped = "\\U00000061\\U00000062\\U00000063\\U00000064\\U00000065\\U00000066\\U00000067\\U00000068";
+        log.line(tracing::Level::ERROR, &escaped.repeat(1_000));
+        let shown = log.explanation().unwrap();
+        assert_eq!(shown, "[redacted:T]".repeat(4 * GUEST_LOG_LINE_BYTES_MAX / escaped.len()));
     }
 
     #[test]

@@ -189,7 +189,7 @@ impl Secrets {
 
     /// Returns `text` without these values, cut to `bytes_max`: in that order, as nothing recognises a part of one.
     pub fn short(&self, text: &str, bytes_max: usize) -> String {
-        truncate::text(&self.redactor().text(text), bytes_max).to_owned()
+        self.redactor().short(text, bytes_max)
     }
 
     /// Returns the values that were handed out for `name` and are still known, the latest last.

@@ -112,8 +112,23 @@ where
 #[expect(clippy::disallowed_methods, reason = "its client connects to the server under test")]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::time::Instant;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn half_a_header_is_waited_for_and_not_for_ever() {
+        let (mut client, stream) = tokio::io::duplex(1_024);
+        client.write_all(b"GET / HT").await.unwrap();
+        let answer = async |_: Request<Incoming>| {
+            Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+        };
+        let begun = Instant::now();
+        let served = http_server().serve_connection(TokioIo::new(stream), service_fn(answer));
+        let ended = timeout(Duration::from_secs(600), served).await;
+        assert!(ended.is_ok_and(|ended| ended.is_err()));
+        assert_eq!(begun.elapsed().as_secs(), HTTP_HEADER_READ_MS / 1_000);
+    }
 
     #[tokio::test]
     async fn half_a_header_keeps_nobody_out_for_long() {

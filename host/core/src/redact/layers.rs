@@ -71,7 +71,7 @@ impl<'t> Layer<'t> {
     }
 
     /// The places of `next`, which was made from this layer, in the original: one more jump
-    /// for each of this layer's that lies inside an unescaped stretch of the next.
+    /// for each of this layer's that lies inside a stretch of the next.
     fn jumps_through(&self, next: &Layer<'_>) -> Vec<(usize, usize)> {
         let mut jumps = Vec::new();
         for (index, (decoded, from)) in next.jumps.iter().enumerate() {
@@ -102,7 +102,7 @@ impl<'t> Layer<'t> {
             self.bytes.to_mut().push(*first);
             return 1;
         };
-        self.jumps.push((self.bytes.len(), at));
+        // What is before it stands one for one up to here, so that one jump for each is enough.
         self.bytes.to_mut().extend(escape.bytes.iter().take(escape.decoded_len));
         self.jumps.push((self.bytes.len(), at + escape.len));
         escape.len
@@ -212,4 +212,19 @@ fn digit(byte: u8) -> Option<u8> {
 
 const fn byte(value: u8, len: usize) -> Escape {
     Escape { bytes: [value, 0, 0, 0], decoded_len: 1, len }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_escape_is_remembered_once() {
+        let text = br"%25\u0041&amp;x".repeat(100);
+        let layer = Layer::whole(&text).peel(MARKS).unwrap();
+        assert_eq!(layer.bytes(), b"%A&x".repeat(100));
+        assert_eq!(layer.jumps.len(), 1 + 300);
+        let places: Vec<usize> = (0..=8).map(|at| layer.place(at)).collect();
+        assert_eq!(places, [0, 3, 9, 14, 15, 18, 24, 29, 30]);
+    }
 }

@@ -11,10 +11,13 @@ use super::layers::Layer;
 use super::reading::read;
 use super::spellings::spellings;
 use crate::limits::{REDACT_VALUE_BYTES, REDACT_WORD_BYTES};
+use crate::truncate;
 
 /// Bytes at the end of a pattern that are searched for first: so few that the table of them is small, and more than
 /// other texts have by chance. How a value begins may be common: keys do with who gave them out.
 const END_BYTES: usize = 5;
+/// How many times more of a text is searched than is to be left of it: a spelling may be longer than its marker.
+const SHORT_TIMES: usize = 4;
 
 /// Knows secret values, and takes them out of what it is given.
 ///
@@ -123,6 +126,16 @@ impl Redactor {
     /// Returns `text` with `[redacted:NAME]` in the place of every secret.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.changed(text).map_or(Cow::Borrowed(text), Cow::Owned)
+    }
+
+    /// Returns the beginning of `text` with `[redacted:NAME]` in the place of every secret, cut to `bytes_max`: in that
+    /// order, as nothing recognises a part of one. However long the text is, no more of it is searched than that takes.
+    pub fn short(&self, text: &str, bytes_max: usize) -> String {
+        let part = truncate::text(text, bytes_max.saturating_mul(SHORT_TIMES));
+        let shown = self.text(part);
+        // Its end may be the beginning of one.
+        let waits = if part.len() < text.len() { self.unfinished(shown.as_bytes()) } else { 0 };
+        truncate::text(&shown, bytes_max.min(shown.len().saturating_sub(waits))).to_owned()
     }
 
     /// As [`Redactor::text`], for bytes that may be no text.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use clawhost_core::error::CallError;
+use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
+use clawhost_core::reply::json_bytes;
 use futures_util::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
@@ -15,6 +17,7 @@ use crate::approvals::Reachable;
 use crate::clock::whole_ms;
 use crate::gate::SessionTerms;
 use crate::host::Principal;
+use crate::offload;
 use crate::replay::stopped;
 use crate::serve::calls::{Calls, guarded};
 use crate::serve::message::{Fault, INVALID_PARAMS, Outcome};
@@ -318,7 +321,8 @@ pub(super) async fn until<T>(
 
 /// Returns `result` without secrets, wherever it had them from.
 fn shown<C: Calls>(calls: &C, result: Value) -> Value {
-    calls.services().secrets.redactor().json(result)
+    let is_long = json_bytes(&result) > SCREENED_AT_ONCE_BYTES_MAX;
+    offload::blocking(is_long, || calls.services().secrets.redactor().json(result))
 }
 
 fn status(state: State, uptime: std::time::Duration) -> Value {

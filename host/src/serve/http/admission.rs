@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::limits::{
-    HTTP_GIVEN_BACK_MS, HTTP_REQUESTS_PER_AGENT_MAX, HTTP_STREAMS_PER_AGENT_MAX,
-    HTTP_URGENT_PER_AGENT_MAX, MESSAGE_BYTES_MAX, PROXY_LARGE_REQUESTS_MAX,
-    PROXY_REQUEST_BYTES_MAX, URGENT_REQUEST_BYTES_MAX,
+    CONNECTION_BYTES_MAX, HTTP_GIVEN_BACK_MS, HTTP_REQUESTS_PER_AGENT_MAX,
+    HTTP_STREAMS_PER_AGENT_MAX, HTTP_URGENT_PER_AGENT_MAX, MESSAGE_BYTES_MAX,
+    PROXY_LARGE_REQUESTS_MAX, PROXY_REQUEST_BYTES_MAX, SCREENED_AT_ONCE_BYTES_MAX,
+    URGENT_REQUEST_BYTES_MAX,
 };
 use http::request::Parts;
 use http::{Method, StatusCode};
@@ -28,6 +29,7 @@ pub(super) struct Bounds {
     urgent: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     large: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
 }
 
 /// A whole request.
@@ -35,7 +37,14 @@ pub(super) type Asked = (Parts, Bytes);
 
 /// The right to one request, as long as there is a copy: the request itself has one, and whatever goes on for it
 /// when its client has hung up.
-pub(super) type Permit = Arc<OwnedSemaphorePermit>;
+pub(super) type Permit = Arc<Right>;
+
+/// One of an agent's requests, and the bytes of a long one: what is made of these takes many times as much.
+#[derive(Debug)]
+pub(super) struct Right {
+    _request: OwnedSemaphorePermit,
+    _bytes: Option<OwnedSemaphorePermit>,
+}
 
 /// What a request keeps until it is answered: its connection, and its right to be answered.
 pub(super) type Held = (Busy, Permit);
@@ -57,6 +66,7 @@ impl Bounds {
             urgent: Arc::new(Semaphore::new(HTTP_URGENT_PER_AGENT_MAX)),
             streams: Arc::new(Semaphore::new(HTTP_STREAMS_PER_AGENT_MAX)),
             large: Arc::new(Semaphore::new(PROXY_LARGE_REQUESTS_MAX)),
+            bytes: Arc::new(Semaphore::new(CONNECTION_BYTES_MAX)),
         }
     }
 
@@ -68,13 +78,27 @@ impl Bounds {
         seat: &Arc<Seat>,
     ) -> Result<(Asked, Held), Denied> {
         seat.touch();
-        let permit = match Arc::clone(&self.requests).try_acquire_owned() {
-            Ok(permit) => Arc::new(permit),
+        let one = match Arc::clone(&self.requests).try_acquire_owned() {
+            Ok(one) => one,
             Err(_) if may_be_urgent(&request) => return self.admit_small(request, seat).await,
-            Err(_) => self.request().await?,
+            Err(_) => self.one().await?,
         };
-        let held = (busy(seat, Room::Any)?, permit);
-        Ok((read_request(request, MESSAGE_BYTES_MAX).await?, held))
+        let busy = busy(seat, Room::Any)?;
+        let asked = read_request(request, MESSAGE_BYTES_MAX).await?;
+        let bytes = self.bytes(asked.1.len()).await?;
+        Ok((asked, (busy, Arc::new(Right { _request: one, _bytes: bytes }))))
+    }
+
+    /// Takes the bytes of a long message; a short one, as whatever ends a call is, takes none.
+    async fn bytes(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Denied> {
+        if bytes <= SCREENED_AT_ONCE_BYTES_MAX {
+            return Ok(None);
+        }
+        let many = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let patience = Duration::from_millis(HTTP_GIVEN_BACK_MS);
+        let taken = timeout(patience, Arc::clone(&self.bytes).acquire_many_owned(many)).await;
+        let too_many = || too_many(CONNECTION_BYTES_MAX, "bytes of long requests");
+        taken.ok().and_then(Result::ok).map(Some).ok_or_else(too_many)
     }
 
     /// Reads what may be urgent, and takes the right to what it is. Not the other way round: half a message would
@@ -100,12 +124,16 @@ impl Bounds {
     /// Takes the right to one more urgent request, where it is one.
     fn urgent(&self, asked: &Asked) -> Option<Permit> {
         let permit = is_urgent(asked).then(|| Arc::clone(&self.urgent).try_acquire_owned().ok());
-        permit.flatten().map(Arc::new)
+        permit.flatten().map(Right::short)
     }
 
     /// Takes the right to one more request.
     pub(super) async fn request(&self) -> Result<Permit, Denied> {
-        one_of(&self.requests, HTTP_REQUESTS_PER_AGENT_MAX, "requests").await.map(Arc::new)
+        self.one().await.map(Right::short)
+    }
+
+    async fn one(&self) -> Result<OwnedSemaphorePermit, Denied> {
+        one_of(&self.requests, HTTP_REQUESTS_PER_AGENT_MAX, "requests").await
     }
 
     /// Takes the right to one more stream that does not end by itself.
@@ -124,6 +152,13 @@ impl Bounds {
         }
         let large = one_of(&self.large, PROXY_LARGE_REQUESTS_MAX, "large requests").await?;
         Ok((PROXY_REQUEST_BYTES_MAX, Some(large)))
+    }
+}
+
+impl Right {
+    /// Returns the right to a request that takes no bytes of its agent's.
+    fn short(request: OwnedSemaphorePermit) -> Permit {
+        Arc::new(Self { _request: request, _bytes: None })
     }
 }
 
@@ -168,6 +203,20 @@ fn too_many(max: usize, what: &str) -> Denied {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn long_requests_of_an_agent_have_so_many_bytes_together() {
+        let (bounds, mut held) = (Bounds::new(), Vec::new());
+        for _ in 0..CONNECTION_BYTES_MAX / MESSAGE_BYTES_MAX {
+            held.push(bounds.bytes(MESSAGE_BYTES_MAX).await.unwrap());
+        }
+        let denied = bounds.bytes(SCREENED_AT_ONCE_BYTES_MAX + 1).await.unwrap_err();
+        assert_eq!(denied.status, StatusCode::TOO_MANY_REQUESTS);
+        // What could end one of them is heard.
+        assert!(bounds.bytes(SCREENED_AT_ONCE_BYTES_MAX).await.unwrap().is_none());
+        held.pop();
+        assert!(bounds.bytes(MESSAGE_BYTES_MAX).await.is_ok());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn few_requests_of_an_agent_are_large_at_once() {

@@ -123,7 +123,35 @@ fn fresh(kind: &'static str, body: Body) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::time::Instant;
+
     use super::*;
+    use crate::serve::accept::http_server;
+
+    #[tokio::test(start_paused = true)]
+    async fn half_a_body_is_waited_for_and_not_for_ever() {
+        let (mut client, stream) = tokio::io::duplex(1_024);
+        let half = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nhalf";
+        client.write_all(half).await.unwrap();
+        let answer = async |request: Request| {
+            let read = read_body(request.into_body()).await;
+            Ok::<_, Infallible>(read.map_or_else(|denial| denied(&denial), |_| accepted()))
+        };
+        let begun = Instant::now();
+        let served = http_server().serve_connection(TokioIo::new(stream), service_fn(answer));
+        let served = tokio::spawn(served);
+        let mut status = [0; 12];
+        let heard = client.read_exact(&mut status);
+        timeout(Duration::from_secs(600), heard).await.unwrap().unwrap();
+        assert_eq!(&status, b"HTTP/1.1 408");
+        assert_eq!(begun.elapsed().as_secs(), HTTP_BODY_READ_MS / 1_000);
+        served.abort();
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_of_events_shows_that_it_lives() {

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clawhost_core::limits::HTTP_SESSIONS_MAX;
+use clawhost_core::limits::{HTTP_SESSIONS_MAX, SCREENED_AT_ONCE_BYTES_MAX};
 use futures_util::{StreamExt as _, stream};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
@@ -38,6 +38,7 @@ use super::server::Answers;
 use super::sessions::{EventId, McpSessions, Underway, Used};
 use crate::approvals::Reachable;
 use crate::host::Principal;
+use crate::offload;
 use crate::proxy::{self, Proxy};
 use crate::serve::calls::{Calls, host_failed};
 use crate::serve::console;
@@ -315,7 +316,7 @@ impl<C: Calls> Agent<C> {
         if parts.method != Method::POST {
             return self.mcp_session(parts).await;
         }
-        let incoming = match message::read(&body) {
+        let incoming = match read(&body) {
             Err(refusal) => return Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
             Ok(incoming) => incoming,
         };
@@ -427,7 +428,7 @@ impl<C: Calls> Agent<C> {
     async fn claw(&self, asked: Asked, permit: &Permit) -> Result<Response<Body>, Denied> {
         let (parts, body) = asked;
         match parts.method {
-            Method::POST => match message::read(&body) {
+            Method::POST => match read(&body) {
                 Err(refusal) => Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
                 Ok(incoming) => self.claws.post(&parts.headers, incoming, permit).await,
             },
@@ -465,6 +466,11 @@ fn up(seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
 fn resumed<B>(request: &http::Request<B>) -> Option<EventId> {
     let last = request.headers().get(LAST_EVENT).filter(|_| request.method() == Method::GET)?;
     EventId::read(last.to_str().ok()?)
+}
+
+/// Reads a message; a long one so that the threads that serve go on meanwhile.
+fn read(body: &Bytes) -> Result<Incoming, Fault> {
+    offload::blocking(body.len() > SCREENED_AT_ONCE_BYTES_MAX, || message::read(body))
 }
 
 /// What was checked is what is passed on, not the bytes it came as.

@@ -7,7 +7,6 @@ use clawhost_core::exposed::without_hidden;
 use clawhost_core::limits::BRIDGE_MESSAGE_BYTES_MAX;
 use clawhost_core::redact::Redactor;
 use clawhost_core::reply::{ToolReply, json_bytes};
-use clawhost_core::truncate;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
@@ -148,7 +147,7 @@ impl Failure {
 /// Returns `text` without secrets, of which a cut would leave a half, at most `bytes_max` bytes of it,
 /// and safe to show.
 pub(super) fn told(redactor: &Redactor, text: &str, bytes_max: usize) -> String {
-    visible::line(truncate::text(&redactor.text(text), bytes_max))
+    visible::line(&redactor.short(text, bytes_max))
 }
 
 impl From<NoToken> for Failure {

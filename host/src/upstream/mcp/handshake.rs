@@ -11,7 +11,6 @@ use clawhost_core::limits::{
     BRIDGE_INSTRUCTIONS_BYTES_MAX, BRIDGE_PROBE_MS, BRIDGE_TOKEN_BYTES_MAX,
 };
 use clawhost_core::redact::Redactor;
-use clawhost_core::truncate;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -99,9 +98,7 @@ fn hello(said: &Value, info: Option<&Value>, revision: &'static str) -> Hello {
 impl Hello {
     /// Returns it without secrets, and cut.
     pub(super) fn cleaned(self, redactor: &Redactor) -> Self {
-        let cut = |text: String| {
-            truncate::text(&redactor.text(&text), BRIDGE_INSTRUCTIONS_BYTES_MAX).to_owned()
-        };
+        let cut = |text: String| redactor.short(&text, BRIDGE_INSTRUCTIONS_BYTES_MAX);
         let server = told(redactor, &self.server, BRIDGE_TOKEN_BYTES_MAX);
         Self { instructions: self.instructions.map(cut), server, ..self }
     }

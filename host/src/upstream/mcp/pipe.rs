@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::limits::{
-    BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_STOP_MS, WRAP_UNASKED_BYTES_MAX, WRAP_UNASKED_MAX,
+    BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_STOP_MS, GUEST_LOG_LINE_BYTES_MAX, WRAP_UNASKED_BYTES_MAX,
+    WRAP_UNASKED_MAX,
 };
 use futures_util::FutureExt as _;
 use serde_json::{Map, Value, json};
@@ -212,7 +213,7 @@ impl Hears {
             Said::Asks { id, method, params } => self.asked(id, method, params),
             Said::Tells { method, params } => match method.as_str() {
                 "notifications/progress" => {
-                    let clean = |text: &str| self.secrets.redactor().text(text).into_owned();
+                    let clean = |text: &str| self.secrets.short(text, GUEST_LOG_LINE_BYTES_MAX);
                     self.waiting.progress(&params, clean);
                 }
                 told => {

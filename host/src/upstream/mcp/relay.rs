@@ -21,6 +21,7 @@ use super::waiting::Outcome;
 use super::{Parts, Server, ServerPlan};
 use crate::dialogue::Caller;
 use crate::offload;
+use crate::secrets::Secrets;
 
 /// Where the parameters of a request say which reports of progress are its own.
 pub(crate) const PROGRESS_TOKEN: &str = "/_meta/progressToken";
@@ -89,7 +90,7 @@ impl Server {
         let session = self.living(life)?;
         if let Some(asks) = caller.asks() {
             let secrets = self.0.secrets.clone();
-            asks.cleaned_by(move |asked| Some(secrets.redactor().json(asked)), Some);
+            asks.cleaned_by(move |asked| Some(cleaned(&secrets, asked)), Some);
         }
         match session.relay(method, params, deadline, caller).await {
             Ok(result) => Ok(self.cleaned(result)),
@@ -124,8 +125,7 @@ impl Server {
     }
 
     fn cleaned(&self, value: Value) -> Value {
-        let is_long = json_bytes(&value) > SCREENED_AT_ONCE_BYTES_MAX;
-        offload::blocking(is_long, || self.0.secrets.redactor().json(value))
+        cleaned(&self.0.secrets, value)
     }
 
     fn no_result(&self, failure: Failure) -> NoResult {
@@ -173,6 +173,12 @@ impl Session {
         drop(params);
         pipe.tell(line).await
     }
+}
+
+/// Returns what a program says without secrets.
+fn cleaned(secrets: &Secrets, value: Value) -> Value {
+    let is_long = json_bytes(&value) > SCREENED_AT_ONCE_BYTES_MAX;
+    offload::blocking(is_long, || secrets.redactor().json(value))
 }
 
 fn no_program() -> Failure {

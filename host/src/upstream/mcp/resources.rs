@@ -16,6 +16,7 @@ use super::failure::Failure;
 use super::mirror;
 use super::reply::{self, list, object, wrong};
 use super::session::{Ask, Session};
+use crate::offload;
 
 impl Session {
     /// Returns the lists of `kinds`. One that cannot be had is empty: the tools are there all the same.
@@ -34,8 +35,8 @@ impl Session {
             });
             let mut seen = BTreeSet::new();
             let shown = items.iter().filter_map(|item| shown(*list, item, redactor));
-            let once = shown.filter(|item| seen.insert(name_of(*list, item).to_owned())).collect();
-            all.0.insert(*list, once);
+            let once = shown.filter(|item| seen.insert(name_of(*list, item).to_owned()));
+            all.0.insert(*list, offload::blocking(true, || once.collect()));
         }
         all
     }

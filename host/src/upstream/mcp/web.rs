@@ -13,7 +13,7 @@ use bytes::Bytes;
 use clawhost_core::egress::{self, EgressRules};
 use clawhost_core::limits::{
     BRIDGE_CANCELS_MAX, BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_TOKEN_BYTES_MAX, BRIDGE_UNASKED_BYTES_MAX,
-    POST_ANSWER_BYTES_MAX,
+    GUEST_LOG_LINE_BYTES_MAX, POST_ANSWER_BYTES_MAX,
 };
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -296,7 +296,7 @@ impl Web {
             }
             Said::Tells { method, params } if method == "notifications/progress" => {
                 let is_ours = params.get("progressToken").and_then(Value::as_u64) == Some(id);
-                let clean = |text: &str| self.secrets.redactor().text(text).into_owned();
+                let clean = |text: &str| self.secrets.short(text, GUEST_LOG_LINE_BYTES_MAX);
                 if let Some(progress) = progress.filter(|_| is_ours) {
                     report(progress, &params, clean);
                 }
