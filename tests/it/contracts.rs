@@ -117,6 +117,8 @@ fn what_a_definition_costs_is_shown_with_the_calls() {
     assert_eq!((&of["refused"], &of["failed"]), (&json!(1), &json!(0)));
     assert_eq!(of["cost_usd"], json!(0.5));
     assert!(of["p95_us"].as_u64().unwrap() >= of["p50_us"].as_u64().unwrap());
+    let of_agent = |name: &str| cli.run(&["stats", "--json", "--agent", name]).stdout;
+    assert_eq!((of_agent("cli"), of_agent("nobody").trim()), (run.stdout, "[]"));
     let table = cli.run(&["stats"]).stdout;
     assert!(table.contains("read_file") && table.contains("$0.5000"), "{table}");
 }
