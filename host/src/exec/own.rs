@@ -80,13 +80,15 @@ async fn called(mut admitted: Admitted, name: &str, given: Value) -> Result<Tool
     nest.call(name, given, None, None).await
 }
 
-/// Returns the definitions of the tools that fit best, of those that the caller's session has and may call.
+/// Returns the definitions of the tools that fit best, of those that the caller's session has and may call. One
+/// that rests could only be called in vain; others may do what it does.
 fn found(desk: Desk<'_>, admitted: &Admitted, query: &str, most: usize) -> ToolReply {
     let catalog = desk.shelf.catalog();
     let may = |tool: &&std::sync::Arc<Tool>| {
         tool.origin != Origin::Own
             && desk.context.has(&tool.ckp_name)
             && desk.gate.offers(tool, admitted.principal())
+            && !desk.gate.rests(tool, admitted.principal())
     };
     let tools: Vec<_> = catalog.tools().filter(may).collect();
     let definitions = tools.iter().map(|tool| &tool.definition);

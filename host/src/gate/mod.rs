@@ -180,6 +180,12 @@ impl Gate {
         &self.sides.quarantine
     }
 
+    /// Says whether `tool` is in quarantine for `principal` just now.
+    pub fn rests(&self, tool: &Tool, principal: &str) -> bool {
+        let immune = &self.manifest.governance.immune;
+        self.sides.quarantine.rests(&tool.ckp_name, principal, immune)
+    }
+
     /// Returns the manifest that it decides by.
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
