@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clawhost_core::egress::TargetHost;
+use clawhost_core::egress::{EgressDenied, TargetHost};
 use clawhost_core::limits::{
     EGRESS_BODY_BYTES_MAX, EGRESS_CONNECT_MS, EGRESS_CONNECTIONS_MAX,
     EGRESS_CONNECTIONS_PER_CALL_MAX, EGRESS_READ_MS,
@@ -170,7 +170,11 @@ impl HttpClient {
         if found.is_empty() {
             return Err(UpstreamError::Lookup(std::io::ErrorKind::NotFound.into()));
         }
-        Ok(route.rules.check_addresses(&found)?)
+        let behind = |denied: EgressDenied| match &route.target.host {
+            TargetHost::Address(_) => denied,
+            TargetHost::Name(name) => denied.behind(name),
+        };
+        Ok(route.rules.check_addresses(&found).map_err(behind)?)
     }
 }
 
