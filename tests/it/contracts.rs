@@ -102,6 +102,26 @@ async fn after_so_many_refused_arguments_in_a_row_nothing_more_is_told() {
     assert_eq!(stage(&other), (-32602, "schema"), "each tool by itself");
 }
 
+#[tokio::test]
+async fn a_caller_makes_so_many_calls_of_a_tool_in_a_minute() {
+    let host = TestHost::builder()
+        .only(&["read-file", "list-directory"])
+        .file("a.txt", "a")
+        .definitions("version: 1\ntools: { read_file: { rate_policy: { calls_per_minute: 2 } } }")
+        .build()
+        .await;
+    let read = || host.call("read_file", json!({"path": "a.txt"}));
+    // What is refused before is none of them.
+    host.call("read_file", json!({"pfad": "a.txt"})).await.unwrap_err();
+    for _ in 0..2 {
+        read().await.unwrap();
+    }
+    let refused = read().await.unwrap_err();
+    assert_eq!((refused.kind, stage(&refused)), (ErrorKind::Overloaded, (-32011, "quota")));
+    assert_eq!(refused.data["limit"], "rate_policy.calls_per_minute");
+    host.ask("list_directory", json!({"path": "."})).await;
+}
+
 #[test]
 fn what_a_definition_costs_is_shown_with_the_calls() {
     let cli = prepared("cost_hint: { usd_per_call: 0.25 }");
@@ -117,6 +137,8 @@ fn what_a_definition_costs_is_shown_with_the_calls() {
     assert_eq!((&of["refused"], &of["failed"]), (&json!(1), &json!(0)));
     assert_eq!(of["cost_usd"], json!(0.5));
     assert!(of["p95_us"].as_u64().unwrap() >= of["p50_us"].as_u64().unwrap());
+    let of_agent = |name: &str| cli.run(&["stats", "--json", "--agent", name]).stdout;
+    assert_eq!((of_agent("cli"), of_agent("nobody").trim()), (run.stdout, "[]"));
     let table = cli.run(&["stats"]).stdout;
     assert!(table.contains("read_file") && table.contains("$0.5000"), "{table}");
 }

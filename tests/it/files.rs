@@ -360,6 +360,17 @@ async fn what_a_link_leads_to_is_written_where_no_lock_may_be_made() {
 }
 
 #[tokio::test]
+async fn no_file_is_made_in_the_place_of_a_folder() {
+    let host = host().await;
+    for path in ["docs/", "docs/deep//"] {
+        let reply = host.call("write_file", json!({"path": path, "content": ""})).await.unwrap();
+        assert!(reply.is_error && format!("{reply:?}").contains("invalid-path"), "{reply:?}");
+    }
+    host.ask("write_file", json!({"path": "docs/deep/file", "content": "a"})).await;
+    assert_eq!(fs::read_dir(host.workspace()).unwrap().count(), 1);
+}
+
+#[tokio::test]
 async fn what_may_only_be_read_is_refused_by_its_own_name() {
     let host = TestHost::builder().only(&FILE_TOOLS).file("f", "old").read_only().build().await;
     let edit = |path: &str| json!({"path": path, "old_text": "old", "new_text": "new"});

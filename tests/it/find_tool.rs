@@ -56,6 +56,32 @@ impl ToolProvider for Many {
     }
 }
 
+/// Tools whose definitions are long.
+struct Wordy;
+
+#[async_trait]
+impl ToolProvider for Wordy {
+    fn namespace(&self) -> &str {
+        "wordy"
+    }
+
+    fn list_tools(&self) -> Vec<ToolDefinition> {
+        let tool = |at: usize| ToolDefinition {
+            name: format!("issue_{at}"),
+            title: None,
+            description: "Handles an issue. ".repeat(200),
+            input_schema: json!({"type": "object"}),
+            output_schema: None,
+            annotations: Annotations::default(),
+        };
+        (0..30).map(tool).collect()
+    }
+
+    async fn call_tool(&self, name: &str, args: Value) -> Result<Value, ToolError> {
+        Ok(json!({"did": name, "with": args}))
+    }
+}
+
 async fn shop(rules: &str) -> TestHost {
     let host = TestHost::builder().only(&[]).runtime_file(SEARCH).rules(rules);
     host.extend(|host| host.provider(Many)).build().await
@@ -94,6 +120,19 @@ async fn five_hundred_tools_cost_a_few_hundred_tokens() {
     let answer = found.to_string().len() / BYTES_PER_TOKEN;
     println!("an answer of five: about {answer} tokens");
     assert!(answer < 800, "{answer}");
+}
+
+#[tokio::test]
+async fn no_definition_of_an_answer_is_cut() {
+    let host = TestHost::builder().only(&[]).runtime_file(SEARCH).rules(ALL);
+    let host = host.extend(|host| host.provider(Wordy)).build().await;
+    let query = json!({"query": "issue", "limit": 20});
+    let reply = host.call("find_tool", query).await.unwrap();
+    assert_eq!(reply.cut_from_bytes, None);
+    let found = reply.structured.unwrap();
+    let tools = found["tools"].as_array().unwrap();
+    assert!((2..20).contains(&tools.len()), "{}", tools.len());
+    assert_eq!(found["of"], 30);
 }
 
 #[tokio::test]

@@ -124,6 +124,33 @@ async fn an_error_tells_its_line_and_what_was_printed_before() {
     }
 }
 
+/// What its description says, so that models need not find out.
+#[tokio::test]
+#[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
+async fn python_lacks_what_it_says() {
+    let host = host("timeout_ms: 10000").await;
+    let catalog = host.host().catalog();
+    let python = catalog.tools().find(|tool| tool.definition.name == PYTHON).unwrap();
+    let says = &python.definition.description;
+    for (lacks, code) in [
+        ("`yield`", "def f():\n  yield 1\nlist(f())"),
+        ("`match`", "match 1:\n  case 1: pass"),
+        ("`del`", "x = [1]\ndel x[0]"),
+        ("parents", "class A: pass\nclass B(A): pass"),
+        ("`@property`", "class A:\n  @property\n  def f(self): return 1\nA().f"),
+        ("`@classmethod`", "class A:\n  @classmethod\n  def f(cls): return 1\nA.f()"),
+        ("`@staticmethod`", "class A:\n  @staticmethod\n  def f(): return 1\nA.f()"),
+        ("operators", "class A:\n  def __add__(self, other): return 7\nA() + 1"),
+        ("`%`", "'%d' % 5"),
+    ] {
+        assert!(says.contains(lacks), "{lacks}: {says}");
+        failure(&host, PYTHON, json!({"code": code})).await;
+    }
+    for code in ["f'{5:03d}'", "'{}'.format(5)"] {
+        assert!(!run(&host, PYTHON, code).await.unwrap().is_error, "{code}");
+    }
+}
+
 #[tokio::test]
 #[cfg_attr(not(feature = "interpreters"), ignore = "built without the feature `interpreters`")]
 async fn an_endless_program_ends_at_its_own_time_or_else_at_the_hosts() {

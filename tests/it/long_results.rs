@@ -49,6 +49,24 @@ async fn a_long_result_fits_its_reply_and_is_what_its_schema_promises() {
 }
 
 #[tokio::test]
+async fn of_long_notes_the_latest_are_read_and_found() {
+    let notes = (0..3_000).map(|number| format!("note {number} {}", "x".repeat(60)));
+    let notes = notes.collect::<Vec<_>>().join("\n\n");
+    let host = TestHost::builder().only(&TOOLS).file("MEMORY.md", &notes).build().await;
+    let reply = host.call("memory_read", json!({})).await.unwrap();
+    assert_eq!(reply.cut_from_bytes, None);
+    let read = reply.structured.unwrap();
+    assert!(notes.ends_with(read["content"].as_str().unwrap()), "{read}");
+    assert_eq!(read["size"], notes.len());
+    let reply = host.call("memory_read", json!({"query": "NOTE"})).await.unwrap();
+    assert_eq!((reply.is_error, reply.cut_from_bytes), (false, None));
+    let found = reply.structured.unwrap();
+    assert_eq!(found["count"], 3_000);
+    let last = found["matches"].as_array().unwrap().last().unwrap().as_str().unwrap();
+    assert!(last.starts_with("note 2999 "), "{last}");
+}
+
+#[tokio::test]
 async fn pages_of_a_large_directory_are_whole_and_together_all_of_it() {
     let host = host().await;
     let (mut seen, mut after, mut pages) = (Vec::new(), String::new(), 0);

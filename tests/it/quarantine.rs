@@ -46,6 +46,18 @@ async fn a_tool_that_crashes_three_times_is_refused_before_its_arguments_are_loo
 }
 
 #[tokio::test]
+async fn who_looks_for_tools_finds_none_that_rests_for_them() {
+    let runtime = "version: 1\ntools: { catalog: search }\nimmune: { quarantine_threshold: 1 }";
+    let host = trapping(runtime).await;
+    let is_found = |answer: Value| answer["tools"].to_string().contains("\"name\":\"trap\"");
+    let query = json!({"query": "trap"});
+    assert!(is_found(host.ask("find_tool", query.clone()).await));
+    let crashed = host.call("call_tool", json!({"name": "trap", "arguments": {}})).await.unwrap();
+    assert_eq!(crashed.error_kind, Some("trap"));
+    assert!(!is_found(host.ask("find_tool", query).await));
+}
+
+#[tokio::test]
 async fn a_person_releases_it_and_it_is_counted_anew() {
     let host = trapping("version: 1").await;
     for _ in 0..3 {

@@ -94,6 +94,7 @@ async fn what_does_not_fit_into_the_store_is_refused_with_its_bound() {
     let set = |key: &str, value: Value| json!({"action": "set", "key": key, "value": value});
     for (arguments, kind, says) in [
         (set("k", "v".repeat(32_768).into()), "invalid-args", "32768"),
+        (set("k", "\"".repeat(12_000).into()), "invalid-args", "no reply returns"),
         (set("", 1.into()), "invalid-args", "1 to 512"),
         (set(&"k".repeat(513), 1.into()), "invalid-args", "1 to 512"),
         (json!({"action": "get"}), "invalid-args", "needs `key`"),
@@ -104,6 +105,35 @@ async fn what_does_not_fit_into_the_store_is_refused_with_its_bound() {
     }
     let wrong = host.call("key_value_store", json!({"action": "drop"})).await.unwrap_err();
     assert_eq!(wrong.kind, ErrorKind::InvalidArguments);
+}
+
+#[tokio::test]
+async fn what_was_set_is_returned_whole() {
+    let runtime_file = "version: 1\nprofiles: {sandbox-0: {memory: true}}";
+    let host = TestHost::builder().only(&["key-value-store"]).runtime_file(runtime_file);
+    let host = host.build().await;
+    let tool = "key_value_store";
+    let rows: Vec<Value> = (0..2_000).map(|number| json!({"n": number})).collect();
+    for value in ["v".repeat(32_000).into(), "\"".repeat(10_000).into(), Value::from(rows)] {
+        host.ask(tool, json!({"action": "set", "key": "k", "value": value})).await;
+        let reply = host.call(tool, json!({"action": "get", "key": "k"})).await.unwrap();
+        assert_eq!(reply.cut_from_bytes, None);
+        assert_eq!(reply.structured.unwrap()["value"], value);
+    }
+    for number in 0..100 {
+        let key = format!("{number:0512}");
+        host.ask(tool, json!({"action": "set", "key": key, "value": 1})).await;
+    }
+    let (mut seen, mut page) = (0, json!({"action": "list", "prefix": "0"}));
+    loop {
+        let reply = host.call(tool, page).await.unwrap();
+        assert_eq!(reply.cut_from_bytes, None);
+        let list = reply.structured.unwrap();
+        seen += list["entries"].as_array().unwrap().len();
+        let Some(next) = list.get("next") else { break };
+        page = json!({"action": "list", "prefix": "0", "cursor": next});
+    }
+    assert_eq!(seen, 100);
 }
 
 #[tokio::test]

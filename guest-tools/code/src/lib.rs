@@ -47,7 +47,7 @@ enum Language {
     /// JavaScript.
     #[default]
     Javascript,
-    /// A subset of Python 3.
+    /// A subset of Python 3: no `yield`, `match` and `del`, no inheritance, no `%` on texts.
     Python,
 }
 

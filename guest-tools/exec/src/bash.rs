@@ -61,7 +61,7 @@ pub(crate) struct BashEnded {
     /// The JSON of the last line of standard output that begins with `__RESULT__:`.
     #[serde(skip_serializing_if = "Option::is_none")]
     result_json: Option<Value>,
-    /// Why no result was looked for, where that is so.
+    /// Why there is no result: the end of the output was not kept, or its line is no JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -84,16 +84,19 @@ pub(crate) fn bash_exec(args: &BashExec) -> Result<BashEnded, ToolError> {
     for file in &args.files {
         fs::write(&file.path, file.content.as_bytes())?;
     }
-    ended(process::run(&command)?, bytes(args.max_output_kb.min(OUTPUT_KB_MAX)))
+    Ok(ended(process::run(&command)?, bytes(args.max_output_kb.min(OUTPUT_KB_MAX))))
 }
 
-fn ended(outcome: Outcome, bytes_max: usize) -> Result<BashEnded, ToolError> {
+fn ended(outcome: Outcome, bytes_max: usize) -> BashEnded {
     // The host keeps a beginning, whose last result may not be the command's last.
     let is_whole = outcome.stdout_bytes <= outcome.stdout.len() as u64;
     // Before the stream is cut: the result comes last.
-    let result_json = if is_whole { result(&outcome.stdout)? } else { None };
-    let warning = (!is_whole).then(|| RESULT_LOST.to_owned());
-    Ok(BashEnded { ended: Ended::from(cut(outcome, bytes_max)), result_json, warning })
+    let found = if is_whole { result(&outcome.stdout) } else { Err(RESULT_LOST.to_owned()) };
+    let (result_json, warning) = match found {
+        Ok(result) => (result, None),
+        Err(why) => (None, Some(why)),
+    };
+    BashEnded { ended: Ended::from(cut(outcome, bytes_max)), result_json, warning }
 }
 
 fn command(args: &BashExec) -> Result<Command, ToolError> {
@@ -129,18 +132,17 @@ fn cut(mut outcome: Outcome, bytes_max: usize) -> Outcome {
     outcome
 }
 
-/// Returns what the last line that begins with the mark says.
-fn result(stdout: &[u8]) -> Result<Option<Value>, ToolError> {
+/// Returns what the last line that begins with the mark says, or why that is nothing: the command has run, so what
+/// else it said is told all the same.
+fn result(stdout: &[u8]) -> Result<Option<Value>, String> {
     let lines = stdout.split(|byte| *byte == b'\n').rev();
     let Some(json) = lines.filter_map(|line| line.strip_prefix(RESULT_MARK.as_bytes())).next()
     else {
         return Ok(None);
     };
-    serde_json::from_slice(json).map(Some).map_err(|error| {
-        ToolError::failed(format!(
-            "the command ran, but its line {RESULT_MARK} is no JSON: {error}"
-        ))
-    })
+    serde_json::from_slice(json)
+        .map(Some)
+        .map_err(|error| format!("there is no result: the line {RESULT_MARK} is no JSON: {error}"))
 }
 
 #[cfg(test)]
@@ -194,14 +196,22 @@ mod tests {
     #[test]
     fn of_a_stream_whose_end_is_gone_no_result_is_made() {
         let line = b"__RESULT__:1";
-        let whole = ended(outcome(line, 12), 100).unwrap();
+        let whole = ended(outcome(line, 12), 100);
         assert_eq!((whole.result_json, whole.warning), (Some(Value::from(1)), None));
         // Of `__RESULT__:123`, and of one that was taken back.
         for stdout_bytes in [14, 2_000_000] {
-            let cut = ended(outcome(line, stdout_bytes), 100).unwrap();
+            let cut = ended(outcome(line, stdout_bytes), 100);
             assert!(cut.result_json.is_none() && cut.warning.is_some(), "{cut:?}");
         }
-        assert!(ended(outcome(b"__RESULT__:{", 2_000_000), 100).is_ok());
+        assert_eq!(ended(outcome(b"__RESULT__:{", 2_000_000), 100).warning.unwrap(), RESULT_LOST);
+    }
+
+    #[test]
+    fn a_result_that_is_no_json_hides_nothing_of_what_the_command_said() {
+        let line = b"done\n__RESULT__:{";
+        let said = ended(outcome(line, line.len() as u64), 100);
+        assert!(said.result_json.is_none() && said.warning.unwrap().contains("no JSON"));
+        assert!(format!("{:?}", said.ended).contains("done"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Built-in tool `key_value_store`: what one agent keeps from one call to the next.
 
+use claw_tool::json::Room;
 use claw_tool::{ToolError, keys};
 use serde_json::Value;
 
@@ -18,13 +19,15 @@ struct KeyValueStore {
     /// difference count.
     #[serde(default)]
     key: Option<String>,
-    /// The value to set: any JSON but null, at most 32,768 bytes of it.
+    /// The value to set: any JSON but null that a reply can return: about 32,000 bytes of it, and
+    /// fewer where many have to be escaped.
     #[serde(default)]
     value: Option<Value>,
     /// For "list": only keys that begin with this.
     #[serde(default)]
     prefix: Option<String>,
-    /// For "list": at most this many keys, 1 to 100, 100 where it is not said.
+    /// For "list": at most this many keys, 1 to 100, 100 where it is not said; fewer, where a reply
+    /// holds no more.
     #[serde(default)]
     limit: Option<u32>,
     /// For "list": `next` of the page before.
@@ -91,7 +94,7 @@ fn key_value_store(args: &KeyValueStore) -> Result<Answer, ToolError> {
             Ok(Answer { found: Some(value.is_some()), value, ..about })
         }
         Action::Set => {
-            let text = written(args.value.as_ref())?;
+            let text = written(key, args.value.as_ref())?;
             keys::set(key, &text)?;
             Ok(Answer { bytes: Some(text.len()), ..about })
         }
@@ -133,13 +136,20 @@ fn check(args: &KeyValueStore) -> Result<(), ToolError> {
     }
 }
 
-/// Returns a value as what is kept of it. The host refuses a longer one too; no call need go there.
-fn written(value: Option<&Value>) -> Result<String, ToolError> {
+/// Returns a value as what is kept of it. The host refuses a longer one too; no call need go there. What no reply
+/// could return would be lost.
+fn written(key: &str, value: Option<&Value>) -> Result<String, ToolError> {
     let text = value.map(Value::to_string).unwrap_or_default();
-    if text.len() > VALUE_BYTES_MAX {
-        let bytes = text.len();
+    let bytes = text.len();
+    if bytes > VALUE_BYTES_MAX {
         let why = format!("the value has {bytes} bytes; the most is {VALUE_BYTES_MAX}");
         return Err(ToolError::invalid_args(why));
+    }
+    let mut room = Room::default();
+    if !room.takes(&key) || value.is_some_and(|value| !room.takes(value)) {
+        return Err(ToolError::invalid_args(format!(
+            "no reply returns the whole value of {bytes} bytes: about 32,000 is the most, and less where many have to be escaped"
+        )));
     }
     Ok(text)
 }
@@ -149,14 +159,20 @@ fn read(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
 }
 
+/// Returns those of a page's entries that a reply holds, with room for the longest of them as cursor.
 fn page(page: keys::Page) -> Answer {
-    let last = page.entries.last().map(|entry| entry.key.clone());
-    let entry = |e: keys::Entry| Entry { key: e.key, bytes: e.bytes, set_at_ms: e.set_at_ms };
-    Answer {
-        entries: Some(page.entries.into_iter().map(entry).collect()),
-        next: last.filter(|_| page.more),
-        ..Answer::default()
+    let mut room = Room::default();
+    let keys = page.entries.iter().map(|entry| Value::from(entry.key.as_str()));
+    if let Some(longest) = keys.max_by_key(|key| key.to_string().len()) {
+        room.takes(&longest);
     }
+    let all = page.entries.len();
+    let entry = |e: keys::Entry| Entry { key: e.key, bytes: e.bytes, set_at_ms: e.set_at_ms };
+    let entries = page.entries.into_iter().map(entry).take_while(|entry| room.takes(entry));
+    let entries: Vec<_> = entries.collect();
+    let last = entries.last().map(|entry| entry.key.clone());
+    let next = last.filter(|_| page.more || entries.len() < all);
+    Answer { entries: Some(entries), next, ..Answer::default() }
 }
 
 claw_tool::export! {
@@ -202,10 +218,28 @@ mod tests {
 
     #[test]
     fn a_value_that_is_too_long_is_the_callers_to_shorten() {
-        let long = Value::from("v".repeat(VALUE_BYTES_MAX - 2));
-        assert_eq!(written(Some(&long)).unwrap().len(), VALUE_BYTES_MAX);
-        let long = Value::from("v".repeat(VALUE_BYTES_MAX - 1));
-        assert!(matches!(written(Some(&long)), Err(ToolError::InvalidArgs(_))));
+        let of = |letter: &str, count: usize| Value::from(letter.repeat(count));
+        for fits in [of("v", 32_000), of("\"", 10_000), of("\n", 12_000)] {
+            assert_eq!(written("k", Some(&fits)).unwrap(), fits.to_string());
+        }
+        let long_key = "k".repeat(512);
+        for (key, long) in [
+            ("k", of("v", VALUE_BYTES_MAX)),
+            ("k", of("v", VALUE_BYTES_MAX - 2)),
+            ("k", of("\"", 12_000)),
+            (long_key.as_str(), of("v", 32_400)),
+        ] {
+            assert!(matches!(written(key, Some(&long)), Err(ToolError::InvalidArgs(_))), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_page_has_as_many_long_keys_as_a_reply_holds() {
+        let entry = |n: usize| keys::Entry { key: format!("{n:0512}"), bytes: 1, set_at_ms: 2 };
+        let answer = page(keys::Page { entries: (0..100).map(entry).collect(), more: false });
+        let entries = answer.entries.unwrap();
+        assert!((30..70).contains(&entries.len()), "{}", entries.len());
+        assert_eq!(answer.next, entries.last().map(|last| last.key.clone()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Built-in tools over the notes in `MEMORY.md`: `memory_read`, `memory_write`.
 
+use claw_tool::json::{Room, fitting_reply_end};
 use claw_tool::{ToolError, memory};
 
 /// Arguments of `memory_read`.
@@ -14,13 +15,17 @@ struct MemoryRead {
 /// What was remembered.
 #[claw_tool::output]
 struct Remembered {
-    /// All notes; present where no query was given.
+    /// All notes, or the latest, where these are more than a reply holds; present where no query was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
+    /// Bytes of all notes, where `content` has only the latest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<usize>,
     /// The query, where one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     query: Option<String>,
-    /// The paragraphs that contain the query, in the order they were written.
+    /// The paragraphs that contain the query, in the order they were written; the latest of them,
+    /// where these are more than a reply holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     matches: Option<Vec<String>>,
     /// How many paragraphs matched.
@@ -58,18 +63,43 @@ struct Written {
 fn memory_read(args: &MemoryRead) -> Result<Remembered, ToolError> {
     let notes = memory::load()?;
     Ok(match &args.query {
-        None => Remembered { content: Some(notes), query: None, matches: None, count: None },
+        None => {
+            let told = latest(&notes);
+            let size = (told.len() < notes.len()).then_some(notes.len());
+            let content = Some(told.to_owned());
+            Remembered { content, size, query: None, matches: None, count: None }
+        }
         Some(query) => found(&notes, query),
     })
 }
 
+/// Returns the end of `notes` that a reply holds: what was remembered last counts most. It begins with a
+/// paragraph, or else a line, where that does not cost half of it.
+fn latest(notes: &str) -> &str {
+    let fits = fitting_reply_end(notes);
+    let end = notes.get(notes.len() - fits..).unwrap_or_default();
+    if fits == notes.len() {
+        return end;
+    }
+    let behind = |gap: &str| end.split_once(gap).map(|(_, rest)| rest);
+    let mut starts = ["\n\n", "\n"].into_iter().filter_map(behind);
+    starts.find(|rest| rest.len() * 2 >= fits).unwrap_or(end)
+}
+
 fn found(notes: &str, query: &str) -> Remembered {
-    let matches: Vec<_> = memory::search(notes, query).into_iter().map(str::to_owned).collect();
+    let all = memory::search(notes, query);
+    let mut room = Room::default();
+    let mut matches: Vec<_> = all.iter().rev().copied().take_while(|it| room.takes(it)).collect();
+    if matches.is_empty() {
+        matches.extend(all.last().copied().map(latest));
+    }
+    matches.reverse();
     Remembered {
         content: None,
+        size: None,
         query: Some(query.to_owned()),
-        count: Some(matches.len()),
-        matches: Some(matches),
+        count: Some(all.len()),
+        matches: Some(matches.into_iter().map(str::to_owned).collect()),
     }
 }
 
@@ -89,9 +119,45 @@ fn memory_write(args: &MemoryWrite) -> Result<Written, ToolError> {
 
 claw_tool::export! {
     /// Reads the notes kept in MEMORY.md across conversations. Give a query to get only the
-    /// paragraphs that contain it; without one, all notes are returned.
+    /// paragraphs that contain it; without one, all notes are returned. Of more than a reply holds
+    /// (about 32 KB) the latest are; a query that fewer paragraphs contain finds earlier ones.
     memory_read [read_only, idempotent, closed_world],
     /// Writes to the notes kept in MEMORY.md across conversations. By default the content is
     /// added as a new paragraph at the end; mode "overwrite" replaces everything.
     memory_write [destructive, closed_world],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notes(count: usize) -> String {
+        let notes = (0..count).map(|number| format!("note {number} {}", "x".repeat(40)));
+        notes.collect::<Vec<_>>().join("\n\n")
+    }
+
+    #[test]
+    fn of_long_notes_the_latest_are_told_from_a_paragraph_on() {
+        assert_eq!(latest("a\n\nb"), "a\n\nb");
+        let all = notes(2_000);
+        let told = latest(&all);
+        assert!(all.ends_with(told) && told.starts_with("note ") && told.len() > 25_000);
+        let lines = "a line\n".repeat(20_000);
+        assert!(latest(&lines).starts_with("a line\n"));
+        let long = format!("{}\n\nlast", "é".repeat(100_000));
+        assert!(latest(&long).len() > 20_000, "a short last paragraph is not all");
+    }
+
+    #[test]
+    fn of_many_paragraphs_that_match_the_latest_are_told_and_all_counted() {
+        let few = found(&notes(3), "NOTE 1");
+        assert_eq!((few.count, few.matches.unwrap().len()), (Some(1), 1));
+        let many = found(&notes(2_000), "note");
+        let matches = many.matches.unwrap();
+        assert!(matches.len() < 2_000 && matches[0].starts_with("note 1"), "{}", matches.len());
+        assert!(matches.last().unwrap().starts_with("note 1999 "));
+        assert_eq!(many.count, Some(2_000));
+        let long = found(&"y".repeat(100_000), "y");
+        assert_eq!((long.count, long.matches.unwrap().len()), (Some(1), 1));
+    }
 }

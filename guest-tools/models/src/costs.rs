@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use claw_tool::json::Room;
 use claw_tool::{ToolError, models};
 
 /// The host returns no more entries than this, the dearest first.
@@ -50,7 +51,8 @@ pub(crate) struct Summary {
     total: Sums,
     /// The parts, the dearest first; without those that were not asked for.
     groups: Vec<Group>,
-    /// Present, and true, where there is more than could be added up; the dearest is here.
+    /// Present, and true, where there are more parts than a reply holds, or more than could be added
+    /// up; the dearest are here.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
 }
@@ -108,7 +110,9 @@ fn summary(days: u32, by: &[By], costs: &[models::Cost]) -> Summary {
     }
     let mut groups: Vec<Group> = parts.into_iter().filter(|_| !by.is_empty()).map(group).collect();
     groups.sort_by(|a, b| b.sums.cost_usd.total_cmp(&a.sums.cost_usd));
-    let truncated = (costs.len() >= COSTS_MAX).then_some(true);
+    let (mut room, all) = (Room::default(), groups.len());
+    let groups: Vec<_> = groups.into_iter().take_while(|group| room.takes(group)).collect();
+    let truncated = (groups.len() < all || costs.len() >= COSTS_MAX).then_some(true);
     Summary { days, total, groups, truncated }
 }
 
@@ -160,5 +164,15 @@ mod tests {
         assert_eq!(summary(7, &[By::Agent, By::Tool], &costs).groups.len(), 3);
         assert!(summary(7, &[], &costs).groups.is_empty());
         assert_eq!(summary(7, &[], &[]).total.requests, 0);
+    }
+
+    #[test]
+    fn of_more_parts_than_a_reply_holds_the_dearest_are_told_and_all_added_up() {
+        let named = |n: u64| cost(&format!("agent-{n}"), &format!("tool-{n}"), n * 1_000_000);
+        let costs: Vec<_> = (0..900).map(named).collect();
+        let told = summary(7, &[By::Agent, By::Tool, By::Provider], &costs);
+        assert!((100..900).contains(&told.groups.len()), "{}", told.groups.len());
+        assert_eq!(told.groups[0].agent.as_deref(), Some("agent-899"));
+        assert_eq!((told.truncated, told.total.requests), (Some(true), 900));
     }
 }

@@ -16,6 +16,8 @@ claw_tool::export! {
     /// Runs a Python program and returns its result as JSON, with what it printed. It is a subset
     /// of Python 3: no packages, no files, no network; of the standard library there are asyncio,
     /// base64, binascii, collections, dataclasses, datetime, functools, itertools, json, math, re,
-    /// sys, typing, unicodedata, and the clock is in UTC. An error tells its line.
+    /// sys, typing, unicodedata, and the clock is in UTC. The language has no `yield`, `match` and
+    /// `del`, classes have no parents, no `@property`, `@classmethod` or `@staticmethod` and no
+    /// operators, and texts are put together by f-strings or `format`, not by `%`. An error tells its line.
     python_exec [read_only, closed_world],
 }

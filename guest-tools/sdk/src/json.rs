@@ -24,6 +24,19 @@ pub fn fitting_reply(text: &str) -> usize {
     fitting_by(text, REPLY_TEXT_BYTES_MAX, |letter| bytes_of(letter) + bytes_in_text_of(letter))
 }
 
+/// How many bytes of the end of `text` a reply holds whole, as [`fitting_reply`] says it of its beginning.
+#[must_use]
+pub fn fitting_reply_end(text: &str) -> usize {
+    let mut left = REPLY_TEXT_BYTES_MAX;
+    for (at, letter) in text.char_indices().rev() {
+        match left.checked_sub(bytes_of(letter) + bytes_in_text_of(letter)) {
+            Some(rest) => left = rest,
+            None => return text.len() - at - letter.len_utf8(),
+        }
+    }
+    text.len()
+}
+
 /// What is left of a reply for the items of a list: the host does not cut a list that fits.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
@@ -91,6 +104,15 @@ mod tests {
             let bytes = (json.len() - 2, in_text.len() - 6);
             assert_eq!((bytes_of(letter), bytes_in_text_of(letter)), bytes, "{letter:?}");
         }
+    }
+
+    #[test]
+    fn as_much_of_the_end_of_a_text_fits_as_of_its_beginning() {
+        for letter in ["a", "é", "\"", "\n", "\u{1}"] {
+            let text = letter.repeat(REPLY_TEXT_BYTES_MAX);
+            assert_eq!(fitting_reply_end(&text), fitting_reply(&text), "{letter:?}");
+        }
+        assert_eq!(fitting_reply_end("aé"), 3);
     }
 
     #[test]

@@ -80,6 +80,9 @@ pub const TABLE: &[Row] = &[
     row("wasi:sockets/*", Class::Never, "open a socket"),
 ];
 
+/// The packages of the table that have versions, and what those that the host has begin with.
+const VERSIONS: &[(&str, &[&str])] = &[("claw:", &["0.1."]), ("wasi:", &["0.2.", "0.3."])];
+
 /// Says what a component can never do by itself, whatever it is granted: what it takes an import for that
 /// it does not have. Each goes on after "it can never".
 pub fn never(imports: &[String]) -> Vec<&'static str> {
@@ -90,9 +93,22 @@ pub fn never(imports: &[String]) -> Vec<&'static str> {
 }
 
 /// Returns the class of an import such as `wasi:io/streams@0.2.12`, or none where no row
-/// knows it.
+/// knows it, or the host has it in another version only.
 pub fn class_of(import: &str) -> Option<Class> {
-    TABLE.iter().find(|row| covers(row.interface, unversioned(import))).map(|row| row.class)
+    row_of(import).filter(|_| !is_of_another_version(import)).map(|row| row.class)
+}
+
+fn row_of(import: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| covers(row.interface, unversioned(import)))
+}
+
+/// Says whether an import has a version that cannot be linked: an early one (`-rc`) stands for itself alone.
+fn is_of_another_version(import: &str) -> bool {
+    let Some((_, version)) = import.split_once('@') else { return false };
+    let known = VERSIONS.iter().find(|(package, _)| import.starts_with(package));
+    known.is_some_and(|(_, all)| {
+        version.contains('-') || !all.iter().any(|it| version.starts_with(it))
+    })
 }
 
 /// Returns what of a component's imports takes something of a profile, without versions and in order. So do two that
@@ -125,6 +141,9 @@ pub fn servable<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), Vec<St
         let why = match class_of(import) {
             Some(Class::Reserved) => "the interface is reserved, and this version of the host does not serve it",
             Some(Class::Never) => "raw sockets would go past the host's checks; use `wasi:http` under a network profile",
+            None if row_of(import).is_some() => {
+                "the host has version 0.1 of `claw:…`, and 0.2 and 0.3 of `wasi:…`"
+            }
             None => "no such interface is known to this host",
             Some(_) => return None,
         };
@@ -214,6 +233,28 @@ mod tests {
     }
 
     #[test]
+    fn an_import_of_another_version_is_told_which_there_are() {
+        for import in [
+            "claw:host/log@0.2.0",
+            "wasi:io/poll@0.4.0",
+            "wasi:io/streams@0.2.0-rc-2023-11-10",
+            "wasi:cli/stdout@1.0.0",
+        ] {
+            assert_eq!(class_of(import), None, "{import}");
+            let reasons = servable([import].into_iter()).unwrap_err();
+            assert!(
+                reasons[0].contains(import) && reasons[0].contains("version 0.1"),
+                "{reasons:?}"
+            );
+        }
+        for import in
+            ["claw:host/log@0.1.7", "wasi:io/poll@0.2.99", "wasi:io/poll", "wasi:cli/stdout@0.3.0"]
+        {
+            assert_eq!(class_of(import), Some(Class::Inert), "{import}");
+        }
+    }
+
+    #[test]
     fn a_refusal_of_very_many_imports_or_of_a_very_long_one_is_short() {
         let many = vec!["a:b"; 100_000];
         let reasons = servable(many.into_iter()).unwrap_err();
@@ -251,6 +292,7 @@ mod tests {
             "evil:host/all",
             "wasi:http/incoming-handler@0.2.0",
             "wasi:iox/streams",
+            "wasi:keyvalue/store@0.2.0-draft",
             "",
         ] {
             let reasons = check([import].into_iter(), &none).unwrap_err();

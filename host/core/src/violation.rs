@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct Violation {
     /// What was tried and why not, as one printable line; for the record.
     pub text: String,
+    /// What a caller reads in its place, where the record says more than it may know.
+    pub told: Option<String>,
     /// The grant that was missing, where one grant would have been enough.
     pub lacks: Option<Lack>,
 }
@@ -27,6 +29,6 @@ pub enum Lack {
 
 impl From<String> for Violation {
     fn from(text: String) -> Self {
-        Self { text, lacks: None }
+        Self { text, told: None, lacks: None }
     }
 }

@@ -36,22 +36,34 @@ pub(super) struct StatsArgs {
     /// Look at so many days, today included
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = whole_number(1..=COST_DAYS_MAX))]
     days: u32,
+    /// Only what this agent did
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
     #[command(flatten)]
     common: StateArgs,
 }
 
 pub(super) async fn run(args: StatsArgs) -> Result<u8, Fail> {
-    let StatsArgs { days, common } = args;
+    let StatsArgs { days, agent, common } = args;
+    let is_asked = |record: &Value| {
+        let principal = record.get("principal").and_then(Value::as_str);
+        agent.as_deref().is_none_or(|agent| principal == Some(agent))
+    };
     let mut tools = Tools::new();
     if let Some(dir) = setup::existing_audit_dir(&common)? {
         let first = now_ms() - now_ms().rem_euclid(DAY_MS) - i64::from(days - 1) * DAY_MS;
         let since = rfc3339(first);
-        audit::each_record(&dir, |record| add(&mut tools, &record, &since))
+        let count = |record: Value| {
+            if is_asked(&record) {
+                add(&mut tools, &record, &since);
+            }
+        };
+        audit::each_record(&dir, count)
             .map_err(|error| format!("the audit log cannot be read: {error}"))
             .or_fail(exit::UPSTREAM)?;
     }
     if let Some(database) = setup::existing_database(&common)? {
-        let costs = read_costs(&database, days, None).await.or_fail(exit::UPSTREAM)?;
+        let costs = read_costs(&database, days, agent).await.or_fail(exit::UPSTREAM)?;
         costs.iter().for_each(|cost| add_cost(&mut tools, cost));
     }
     show::done(common.json, || tools.iter().map(to_json).collect(), || words(&tools))

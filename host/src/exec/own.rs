@@ -4,7 +4,7 @@ use clawhost_core::catalog::{Origin, Tool};
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{FIND_TOOLS_MAX, FIND_TOOLS_PER_CALL, RESULT_PAGE_BYTES_MAX};
 use clawhost_core::reply::{Content, ToolReply};
-use clawhost_core::{find, json};
+use clawhost_core::{find, json, truncate};
 use serde_json::{Value, json};
 
 use crate::gate::{Admitted, CallContext, Gate};
@@ -80,13 +80,15 @@ async fn called(mut admitted: Admitted, name: &str, given: Value) -> Result<Tool
     nest.call(name, given, None, None).await
 }
 
-/// Returns the definitions of the tools that fit best, of those that the caller's session has and may call.
+/// Returns the definitions of the tools that fit best, of those that the caller's session has and may call. One
+/// that rests could only be called in vain; others may do what it does.
 fn found(desk: Desk<'_>, admitted: &Admitted, query: &str, most: usize) -> ToolReply {
     let catalog = desk.shelf.catalog();
     let may = |tool: &&std::sync::Arc<Tool>| {
         tool.origin != Origin::Own
             && desk.context.has(&tool.ckp_name)
             && desk.gate.offers(tool, admitted.principal())
+            && !desk.gate.rests(tool, admitted.principal())
     };
     let tools: Vec<_> = catalog.tools().filter(may).collect();
     let definitions = tools.iter().map(|tool| &tool.definition);
@@ -100,8 +102,16 @@ fn found(desk: Desk<'_>, admitted: &Admitted, query: &str, most: usize) -> ToolR
             "input_schema": definition.input_schema,
         })
     });
-    let answer = json!({"tools": Value::from_iter(best), "of": tools.len()});
-    ToolReply { structured: Some(answer), ..ToolReply::default() }
+    let mut best: Vec<Value> = best.collect();
+    loop {
+        let answer = json!({"tools": best, "of": tools.len()});
+        let reply = ToolReply { structured: Some(answer), ..ToolReply::default() };
+        // A definition that is cut is of no use, and takes the others with it.
+        if best.len() < 2 || truncate::size_of(&reply) <= desk.reply_bytes_max {
+            return reply;
+        }
+        best.pop();
+    }
 }
 
 async fn read(

@@ -275,7 +275,8 @@ fn conclude(
     // The guest may hide a refusal behind any error of its own: a failed tool that was refused
     // something was refused.
     if let Some(violation) = usage.violations.first() {
-        return Err(refused(admitted, &violation.text).with_internal(text_of(&failed)));
+        let told = violation.told.as_ref().unwrap_or(&violation.text);
+        return Err(refused(admitted, told).with_internal(text_of(&failed)));
     }
     // So was one that needed a completion, or a place for a program, and got none.
     match store.data().backend_failure() {

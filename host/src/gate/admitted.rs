@@ -20,10 +20,10 @@ use crate::registry::Resolved;
 /// fn forge(resolved: Resolved, rule: RuleRef) -> Admitted {
 ///     let (arguments, timeout) = (String::new(), std::time::Duration::MAX);
 ///     let principal = String::new();
-///     let (approved, trial, hold, nest) = (None, None, None, None);
-///     let detailed = false;
+///     let (approved, trial, nest) = (None, None, None);
+///     let (detailed, holds) = (false, Vec::new());
 ///     Admitted {
-///         resolved, principal, arguments, timeout, rule, approved, detailed, trial, hold, nest,
+///         resolved, principal, arguments, timeout, rule, approved, detailed, trial, holds, nest,
 ///     }
 /// }
 /// ```
@@ -47,8 +47,8 @@ pub struct Admitted {
     pub(super) approved: Option<Allowed>,
     pub(super) detailed: bool,
     pub(super) trial: Option<Trial>,
-    /// Its place among the calls of its minute, where they are counted, until it begins.
-    pub(super) hold: Option<RateHold>,
+    /// Its places among the calls of its minute, where they are counted, until it begins.
+    pub(super) holds: Vec<RateHold>,
     pub(super) nest: Option<Nest>,
 }
 
@@ -85,7 +85,7 @@ impl Admitted {
 
     /// Counts it among the calls of its minute: it begins now.
     pub(crate) fn begin(&mut self) {
-        self.hold.take().into_iter().for_each(RateHold::spend);
+        std::mem::take(&mut self.holds).into_iter().for_each(RateHold::spend);
     }
 
     /// Lets the tool make calls of its own with `nest`.

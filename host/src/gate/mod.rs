@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::catalog::Tool;
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::{SCREENED_AT_ONCE_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX};
 use clawhost_core::manifest::{Manifest, Profile};
@@ -131,6 +131,8 @@ pub struct Gate {
     places: BTreeMap<String, Result<Places, String>>,
     sides: Sides,
     rates: Arc<Mutex<CallRates>>,
+    /// Of the calls of single tools, by caller and tool.
+    tool_rates: Arc<Mutex<CallRates>>,
     repairs: Arc<Mutex<RepairLoops>>,
 }
 
@@ -155,14 +157,17 @@ impl Gate {
     /// Returns a gate that decides by `manifest`.
     pub fn new(manifest: Arc<Manifest>, sides: Sides) -> Self {
         let (rates, repairs) = (Arc::default(), Arc::default());
-        Self { places: places(&manifest), manifest, sides, rates, repairs }
+        let tool_rates = Arc::new(Mutex::new(CallRates::of(Limit::CallsPerMinute)));
+        Self { places: places(&manifest), manifest, sides, rates, tool_rates, repairs }
     }
 
     /// Returns a gate that decides by `manifest` and counts on.
     #[must_use]
     pub fn under(&self, manifest: Arc<Manifest>) -> Self {
         let (rates, repairs) = (Arc::clone(&self.rates), Arc::clone(&self.repairs));
-        Self { places: places(&manifest), manifest, sides: self.sides.clone(), rates, repairs }
+        let (places, sides) = (places(&manifest), self.sides.clone());
+        let tool_rates = Arc::clone(&self.tool_rates);
+        Self { manifest, places, sides, rates, tool_rates, repairs }
     }
 
     /// Returns the operator's switches.
@@ -178,6 +183,12 @@ impl Gate {
     /// Returns what knows which tools rest.
     pub fn quarantine(&self) -> &Quarantine {
         &self.sides.quarantine
+    }
+
+    /// Says whether `tool` is in quarantine for `principal` just now.
+    pub fn rests(&self, tool: &Tool, principal: &str) -> bool {
+        let immune = &self.manifest.governance.immune;
+        self.sides.quarantine.rests(&tool.ckp_name, principal, immune)
     }
 
     /// Returns the manifest that it decides by.
@@ -229,7 +240,7 @@ impl Gate {
         let Prepared { checked, decision, narrowed, timeout } = prepared;
         self.note(&decision, request, span);
         // Before a person is asked: whoever is asked about a call is asked about one that can begin.
-        let hold = self.hold_rate(principal, context)?;
+        let holds = self.hold_rates(tool, principal, context)?;
         let approved = match &decision.ask {
             // On the heap: few calls ask, and all would carry the room for it.
             Some(ask) => Some(Box::pin(self.ask(tool, ask, request, &mut trial, span)).await?),
@@ -244,7 +255,7 @@ impl Gate {
             rule: decision.rule,
             approved,
             trial,
-            hold,
+            holds,
             nest: None,
         })
     }
@@ -536,14 +547,23 @@ impl Gate {
         self.lists(context).any(|policies| wants(policies.audit()))
     }
 
-    /// Takes a place among the calls of this minute; nothing where none are counted.
-    fn hold_rate(
+    /// Takes a place among the caller's calls of this minute, and among those of the tool; none where they are
+    /// not counted.
+    fn hold_rates(
         &self,
+        tool: &Tool,
         principal: &str,
         context: &CallContext,
-    ) -> Result<Option<RateHold>, CallError> {
+    ) -> Result<Vec<RateHold>, CallError> {
         let limits = self.lists(context).filter_map(|list| list.rates().tool_calls_per_minute);
-        let least = limits.min();
-        least.map(|limit| RateHold::take(&self.rates, principal, limit)).transpose()
+        let mut holds = Vec::new();
+        if let Some(least) = limits.min() {
+            holds.push(RateHold::take(&self.rates, principal, least)?);
+        }
+        if let Some(limit) = tool.governed.as_ref().and_then(|own| own.calls_per_minute) {
+            let of_tool = format!("{principal} {}", tool.ckp_name);
+            holds.push(RateHold::take(&self.tool_rates, &of_tool, limit)?);
+        }
+        Ok(holds)
     }
 }

@@ -1,4 +1,4 @@
-//! A call's place among those that its principal may make in a minute.
+//! A call's place among those that its principal may make in a minute, of all tools or of one.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) struct RateHold {
 }
 
 impl RateHold {
-    /// Takes a place of `principal`, who may make so many calls in a minute.
+    /// Takes a place of `principal`, or of one and a tool, who may make so many calls in a minute.
     ///
     /// # Errors
     /// As [`CallRates::hold`].

@@ -164,6 +164,16 @@ impl Quarantine {
         Ok(Some(Trial { key, known: Arc::clone(&self.known) }))
     }
 
+    /// Says whether [`Quarantine::enter`] refuses a call because its time is not over.
+    pub fn rests(&self, tool: &str, principal: &str, immune: &ImmuneSettings) -> bool {
+        let known = self.known.lock();
+        if !immune.enabled || known.held.is_empty() {
+            return false;
+        }
+        let hold = known.held.get(&(tool.to_owned(), principal.to_owned()));
+        hold.is_some_and(|hold| self.clock.now_ms() < hold.until_ms)
+    }
+
     /// Takes note of a failure, and says what is known about its kind. What cannot be kept is said in
     /// the log, and the call's own answer stands.
     pub async fn learn(&self, failure: Failure<'_>, immune: &ImmuneSettings) -> Option<Lesson> {

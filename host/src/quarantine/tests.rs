@@ -111,8 +111,10 @@ async fn after_its_time_one_call_tries_and_the_others_wait_for_it() {
         ward.fails("it crashed", false).await;
     }
     ward.wait(HOUR_MS - 1);
-    assert!(ward.enter().await.is_err());
+    let rests = |principal| ward.quarantine.rests("t", principal, &ward.immune);
+    assert!(ward.enter().await.is_err() && rests("a") && !rests("b"));
     ward.wait(1);
+    assert!(!rests("a"), "a call may try");
     let trial = ward.enter().await.unwrap().unwrap();
     assert!(ward.enter().await.is_err(), "one at a time");
     drop(trial);

@@ -104,6 +104,11 @@ impl<'a> Parser<'a> {
         if line.starts_with("@@") {
             return self.hunk(line);
         }
+        if self.files.is_empty() && line.starts_with("*** Begin Patch") {
+            return Err(
+                "this is no unified diff: write `--- a/name` and `+++ b/name` above each file's hunks",
+            );
+        }
         for unknown in ["rename ", "copy ", "GIT binary patch", "Binary files "] {
             if line.starts_with(unknown) {
                 return Err("renames, copies and binary patches are not applied");
@@ -206,6 +211,7 @@ mod tests {
             ("--- a/x\n+++ b/y\n@@ -1 +1 @@\n".to_owned(), "renamed"),
             ("--- /dev/null\n+++ /dev/null\n".to_owned(), "/dev/null"),
             ("diff --git a/x b/y\nrename from x\n".to_owned(), "not applied"),
+            ("*** Begin Patch\n*** Update File: x\n@@\n-a\n".to_owned(), "no unified diff"),
             (file.to_owned(), "no hunk"),
             (format!("{file}{}", "@@ -1 +1 @@\n".repeat(1_001)), "1000 hunks"),
         ] {

@@ -35,6 +35,10 @@ pub fn write(path: &str, content: &[u8]) -> Result<(), ToolError> {
     let place = Place::find(path)?;
     match place.kind()? {
         Some(DescriptorType::Directory) => Err(place.error(ErrorCode::IsDirectory)),
+        // A file of that name would be in the way of every file in the folder that was meant.
+        None if path.ends_with('/') => Err(ToolError::InvalidPath(format!(
+            "{path:?} names a folder; it is made with the first file in it"
+        ))),
         None => {
             place.make_parents()?;
             Draft::new(place, Some(content))?.publish()

@@ -273,6 +273,11 @@ impl<'a> Compiler<'a> {
         Grant { at, .. }: &Grant,
     ) -> Credential {
         let Some(variable) = wanted.secret() else { return Credential::None };
+        if variable.is_empty() {
+            let reason = format!("the descriptor of `{service}` names no variable for its token");
+            self.problems.missing(at, reason, "write `env` under its `auth`");
+            return Credential::None;
+        }
         let mut stated = services::variables(agent).into_iter();
         let secret = match stated.find(|(_, name, _)| *name == variable) {
             None => {

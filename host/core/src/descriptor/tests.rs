@@ -293,6 +293,12 @@ fn a_token_is_named_and_never_there() {
     };
     let unnamed = told(compiled(&with("{}"), &[]));
     assert!(unnamed.contains("`trading-api` wants the token `TRADING_API_TOKEN`"), "{unnamed}");
+    let (bare, desk) = (
+        pod("").replace("desk.json", "bare.json"),
+        DESK.replace(r#", "env": "TRADING_API_TOKEN""#, ""),
+    );
+    let nameless = told(compiled(&bare, &[("p/bare.json", &desk)]));
+    assert!(nameless.contains("names no variable for its token"), "{nameless}");
     assert_eq!(secret("{TRADING_API_TOKEN: '${ANALYST_TOKEN}'}"), "ANALYST_TOKEN");
     assert_eq!(secret("['TRADING_API_TOKEN=$ANALYST_TOKEN']"), "ANALYST_TOKEN");
     assert_eq!(secret("[TRADING_API_TOKEN]"), "TRADING_API_TOKEN");

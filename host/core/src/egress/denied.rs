@@ -11,13 +11,20 @@ use crate::violation::{Lack, Violation};
 pub struct EgressDenied {
     reason: Reason,
     detail: String,
+    name: Option<String>,
     lacks: Option<Lack>,
 }
 
 impl EgressDenied {
     /// Returns a refusal for `reason`, with the `detail` that the audit record will show.
     pub fn new(reason: Reason, detail: impl Into<String>) -> Self {
-        Self { reason, detail: detail.into(), lacks: None }
+        Self { reason, detail: detail.into(), name: None, lacks: None }
+    }
+
+    /// Says which name leads there. Whoever gave it may not know where it leads in somebody's network.
+    #[must_use]
+    pub fn behind(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
     }
 
     /// Says which grant would have been enough.
@@ -28,7 +35,9 @@ impl EgressDenied {
 
     /// Returns what the audit record holds of it.
     pub fn violation(&self) -> Violation {
-        Violation { text: format!("network: {}", self.internal()), lacks: self.lacks.clone() }
+        let words = |detail: &str| format!("network: {}", self.words(detail));
+        let (text, told) = (words(&self.detail), self.name.as_deref().map(words));
+        Violation { text, told, lacks: self.lacks.clone() }
     }
 
     /// Returns why, for choosing an error code.
@@ -38,7 +47,11 @@ impl EgressDenied {
 
     /// Returns the full text for the audit record and the log; never for the guest.
     pub fn internal(&self) -> String {
-        format!("{}: {}", self.reason.describe(), self.detail.escape_debug())
+        self.words(&self.detail)
+    }
+
+    fn words(&self, detail: &str) -> String {
+        format!("{}: {}", self.reason.describe(), detail.escape_debug())
     }
 }
 
@@ -82,6 +95,15 @@ mod tests {
         let address = EgressDenied::new(Reason::Address, "127.0.0.1");
         assert_eq!(port.to_string(), address.to_string());
         assert_eq!(address.internal(), "address not allowed: 127.0.0.1");
+    }
+
+    #[test]
+    fn a_caller_is_told_the_name_and_not_where_it_leads() {
+        let denied = EgressDenied::new(Reason::Address, "10.1.2.3").behind("db.test");
+        let Violation { text, told, .. } = denied.violation();
+        assert_eq!(text, "network: address not allowed: 10.1.2.3");
+        assert_eq!(told.unwrap(), "network: address not allowed: db.test");
+        assert_eq!(EgressDenied::new(Reason::Port, "22").violation().told, None);
     }
 
     #[test]

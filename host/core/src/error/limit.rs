@@ -27,6 +27,7 @@ bounds! {
     ArgumentsBytes: ("arguments_bytes_max", "Arguments of a call"),
     BridgeRequests: ("BRIDGE_REQUESTS_MAX", "Calls at once for one MCP server"),
     CallRatesPrincipals: ("CALL_RATES_PRINCIPALS_MAX", "Callers whose calls are counted by the minute"),
+    CallsPerMinute: ("rate_policy.calls_per_minute", "Calls of one tool by one caller, by its definition: those that began, and those that wait to begin"),
     CallsRunning: ("calls_running_max", "Calls that run at once"),
     CallsWaiting: ("calls_waiting_max", "Calls that wait for a place, of all callers or of one, which has a share of them"),
     ClawSessions: ("CLAW_SESSIONS_MAX", "Sessions of one agent over HTTP"),

@@ -46,7 +46,7 @@ limits! {
     KEYS_PER_AGENT_MAX: u64 = 10_000;
     /// One key: a path of a deep folder fits, a document does not.
     KEY_BYTES_MAX: usize = 512;
-    /// One value: half of a reply, so that what was set can be returned whole.
+    /// One value: half of a reply, which holds it twice. `key_value_store` takes none that a reply cannot return.
     KEY_VALUE_BYTES_MAX: usize = 32_768;
     /// All keys and values of one agent, as they are read and written by one thread.
     KEYS_BYTES_MAX: u64 = 16_777_216;

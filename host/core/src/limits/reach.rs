@@ -6,7 +6,7 @@ limits! {
     EGRESS_CONNECT_MS: u64 = 10_000;
     /// Time to the first byte of an upstream's answer, and between two bytes of it.
     EGRESS_READ_MS: u64 = 30_000;
-    /// Bytes of one upstream answer handed to a guest.
+    /// Bytes of one upstream answer handed to a guest, and of the body of one request that it sends.
     EGRESS_BODY_BYTES_MAX: u64 = 67_108_864;
     /// Requests one call may send.
     EGRESS_REQUESTS_MAX: u32 = 100;

@@ -35,6 +35,8 @@ const VERSION: u64 = 1;
 const MULTIPLIER: Shape = Shape::Real { max: 10.0 };
 /// More refused calls than this in a row are no repair.
 const ATTEMPTS: Shape = up_to(100);
+/// More calls of one tool in a minute are no bound.
+const CALLS: Shape = up_to(1_000_000);
 /// The most one call may be said to cost, in US dollars: more is a typing error.
 const USD: Shape = Shape::Real { max: 1_000.0 };
 
@@ -50,6 +52,7 @@ shape! { TOOL = {
     cost_hint: { class: TEXT, latency_ms: COUNT, tokens: COUNT, usd_per_call: USD },
     metadata: METADATA,
     network_policy: NETWORK,
+    rate_policy: { calls_per_minute!: CALLS },
     repair_policy: { max_attempts!: ATTEMPTS },
     retry_policy: {
         max_attempts!: STEP_ATTEMPTS,
@@ -97,6 +100,8 @@ pub struct Definition {
     pub cost_hint: Option<Value>,
     /// Refused calls in a row after which an agent is no longer told what is wrong.
     pub repair_attempts_max: Option<u32>,
+    /// Calls that each caller may make in a minute.
+    pub calls_per_minute: Option<u64>,
 }
 
 /// What the runtime file and definition files say about calls, beside the documents.
@@ -262,6 +267,7 @@ impl Reader<'_> {
             },
             cost_hint: node.get(&["cost_hint"]).map(Node::to_json),
             repair_attempts_max: attempts.and_then(|max| u32::try_from(max).ok()),
+            calls_per_minute: node.number(&["rate_policy", "calls_per_minute"]),
         }
     }
 

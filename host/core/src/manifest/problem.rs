@@ -276,14 +276,16 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// Returns "did you mean …?" and the whole list, as a help text.
-pub(crate) fn choices<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    let mut list: Vec<&str> = known.clone().into_iter().collect();
+pub(crate) fn choices<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    // An empty value is left out rather than written.
+    let mut list: Vec<&str> = known.into_iter().filter(|one| !one.is_empty()).collect();
+    let meant = nearest(wrong, list.iter().copied());
     list.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
     if let [only] = list.as_slice() {
         return format!("write `{only}`");
     }
     let list = list.join(", ");
-    match nearest(wrong, known) {
+    match meant {
         Some(right) => format!("did you mean `{right}`? possible here: {list}"),
         None if list.is_empty() => "nothing is possible here".to_owned(),
         None => format!("write one of: {list}"),
@@ -336,5 +338,15 @@ mod tests {
         assert_eq!(nearest("timeoutms", known), Some("timeout_ms"));
         assert_eq!(nearest("timeout", known), Some("timeout_ms"));
         assert_eq!(nearest("colour", known), None);
+    }
+
+    #[test]
+    fn an_empty_value_is_no_choice() {
+        assert_eq!(choices("xml", ["", "json"]), "write `json`");
+        assert_eq!(choices("x", ["", "http", "pipe"]), "write one of: http, pipe");
+        assert_eq!(
+            choices("pip", ["", "http", "pipe"]),
+            "did you mean `pipe`? possible here: http, pipe"
+        );
     }
 }

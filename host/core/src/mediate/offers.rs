@@ -113,11 +113,14 @@ impl Offers {
         self.all.iter().find(|offer| offer.tool == tool)
     }
 
-    /// Returns the names that begin most like `name`, the nearest first.
+    /// Returns the names that begin and end most like `name`, the nearest first.
     pub(super) fn near(&self, name: &str) -> Vec<&str> {
         let mut names: Vec<&str> = self.all.iter().map(|offer| offer.name.as_str()).collect();
-        let shared = |own: &&str| own.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
-        names.sort_by_key(|own| Reverse(shared(own)));
+        let begins = |own: &str| own.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+        let ends = |own: &str| {
+            own.bytes().rev().zip(name.bytes().rev()).take_while(|(a, b)| a == b).count()
+        };
+        names.sort_by_key(|own| Reverse(begins(own) + ends(own)));
         names.truncate(PROXY_NEAREST_MAX);
         names
     }
@@ -146,7 +149,10 @@ impl Offers {
         }
         let of_service = |offer: &Offer| {
             let rest = name.strip_prefix(&offer.service).unwrap_or_default();
-            !offer.service.is_empty() && rest.starts_with(['.', '_'])
+            // Models leave the service's name out.
+            let bare = offer.tool.strip_prefix(&offer.service).unwrap_or_default();
+            let is_bare = bare.trim_start_matches(['.', '_']) == name;
+            !offer.service.is_empty() && (rest.starts_with(['.', '_']) || is_bare)
         };
         let near = nearest(name, self.all.iter().map(|offer| offer.name.as_str())).is_some();
         if near || self.all.iter().any(of_service) { Meant::Nobody } else { Meant::Native }

@@ -501,6 +501,19 @@ fn one_answer_repeats_no_more_than_a_turn_and_is_told_of_the_nearest_tools() {
 }
 
 #[test]
+fn a_tool_without_its_service_or_with_another_sign_in_its_name_is_told_first() {
+    let tools: Vec<String> = (0..50).map(|n| format!("my-svc.get{n}")).collect();
+    let tools: Vec<&str> = tools.iter().map(String::as_str).chain(["my-svc.put_all"]).collect();
+    for wrong in ["put_all", "my_svc_put_all", "mysvc_put_all", "my-svc__put_all"] {
+        let mut runner = Runner::new(&OpenAi, &tools, Policy::default());
+        runner.hear(&[(wrong, json!({}))], "").unwrap();
+        let result = &runner.turn.trace()[0]["tool_calls"][0]["result"];
+        assert_eq!(result["error"]["code"], "unsupported_tool", "{wrong}");
+        assert_eq!(result["error"]["details"]["tools"][0], "my-svc_put_all", "{wrong}");
+    }
+}
+
+#[test]
 fn a_stream_says_nothing_long_again_and_nothing_before_it_is_asked() {
     let long = "x".repeat(1_000_000);
     for dialect in DIALECTS {

@@ -10,9 +10,17 @@ use crate::limits::CALL_RATES_PRINCIPALS_MAX;
 ///
 /// A call holds its place from before a person is asked until it begins: however many are approved at
 /// once, no more begin in a minute than may, and none was approved in vain.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct CallRates {
+    /// Which bound a refusal names.
+    bound: Limit,
     principals: BTreeMap<String, Calls>,
+}
+
+impl Default for CallRates {
+    fn default() -> Self {
+        Self::of(Limit::ToolCallsPerMinute)
+    }
 }
 
 /// The calls of one principal.
@@ -24,19 +32,25 @@ struct Calls {
 }
 
 impl CallRates {
+    /// Counts for that bound.
+    pub const fn of(bound: Limit) -> Self {
+        Self { bound, principals: BTreeMap::new() }
+    }
+
     /// Holds a place for a call of `principal`, which may make `limit_per_minute` of them in any 60
     /// seconds. It is held until [`CallRates::spend`] or [`CallRates::release`]. A call that is refused
     /// holds none.
     ///
     /// # Errors
-    /// -32011 with `data.stage` `quota` and `data.limit` `tool_calls_per_minute` where they are
-    /// used up, and `CALL_RATES_PRINCIPALS_MAX` where more principals than that call at once.
+    /// -32011 with `data.stage` `quota` and the bound as `data.limit` where they are used up, and
+    /// `CALL_RATES_PRINCIPALS_MAX` where more principals than that call at once.
     pub fn hold(
         &mut self,
         principal: &str,
         limit_per_minute: u64,
         now_ms: u64,
     ) -> Result<(), CallError> {
+        let bound = self.bound;
         let Some(calls) = self.calls(principal, now_ms) else {
             return Err(exceeded(
                 Limit::CallRatesPrincipals,
@@ -46,7 +60,7 @@ impl CallRates {
         };
         calls.begun.turn(now_ms);
         if calls.begun.total(now_ms).saturating_add(calls.held) >= limit_per_minute {
-            return Err(calls.used_up(limit_per_minute, now_ms));
+            return Err(calls.used_up(bound, limit_per_minute, now_ms));
         }
         calls.held += 1;
         Ok(())
@@ -83,13 +97,14 @@ impl CallRates {
 
 impl Calls {
     /// Returns the refusal of one more. Nobody knows when one that waits for a person begins.
-    fn used_up(&self, limit_per_minute: u64, now_ms: u64) -> CallError {
+    fn used_up(&self, bound: Limit, limit_per_minute: u64, now_ms: u64) -> CallError {
+        let of = if bound == Limit::CallsPerMinute { "calls of this tool" } else { "tool calls" };
         let waiting = match self.held {
             0 => String::new(),
             held => format!(", with {held} that wait to begin"),
         };
-        let message = format!("more than {limit_per_minute} tool calls a minute{waiting}");
-        exceeded(Limit::ToolCallsPerMinute, &message, self.begun.frees_in_ms(now_ms))
+        let message = format!("more than {limit_per_minute} {of} a minute{waiting}");
+        exceeded(bound, &message, self.begun.frees_in_ms(now_ms))
     }
 }
 
@@ -181,6 +196,15 @@ mod tests {
         assert!(call(&mut rates, "new", 1, 5_000).is_err());
         assert!(call(&mut rates, "0", 1, 66_000).is_ok());
         assert!(call(&mut rates, "new", 1, 66_000).is_ok());
+    }
+
+    #[test]
+    fn calls_of_one_tool_are_told_as_such() {
+        let mut rates = CallRates::of(Limit::CallsPerMinute);
+        call(&mut rates, "a read-file", 1, 0).unwrap();
+        let error = call(&mut rates, "a read-file", 1, 0).unwrap_err();
+        assert_eq!(error.message, "more than 1 calls of this tool a minute");
+        assert_eq!(error.data["limit"], "rate_policy.calls_per_minute");
     }
 
     #[test]

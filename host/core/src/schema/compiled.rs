@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use super::cost::Cost;
@@ -156,11 +157,20 @@ impl Compiled {
     }
 }
 
-fn mismatch(error: &jsonschema::ValidationError<'_>) -> String {
+fn mismatch(error: &ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     let place = if place.is_empty() { "the arguments".to_owned() } else { format!("`{place}`") };
-    let text = format!("{place}: {}", error.masked());
+    let within = misplaced(error).map(|within| format!(", and stands within {within:?}"));
+    let text = format!("{place}: {}{}", error.masked(), within.unwrap_or_default());
     truncate::text(&text, MISMATCH_BYTES_MAX).to_owned()
+}
+
+/// Returns the entry that holds what is missed beside it: models put arguments into one more object.
+fn misplaced<'e>(error: &'e ValidationError<'_>) -> Option<&'e str> {
+    let ValidationErrorKind::Required { property } = error.kind() else { return None };
+    let (name, entries) = (property.as_str()?, error.instance().as_object()?);
+    let (within, _) = entries.iter().find(|(_, value)| value.get(name).is_some())?;
+    Some(within.as_str())
 }
 
 /// Reads the dialect from `$schema`; an unknown one is refused rather than guessed.
@@ -205,6 +215,15 @@ mod tests {
             "required": ["path"], "additionalProperties": false
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn what_is_missed_and_stands_one_level_deeper_is_told_with_its_place() {
+        let text = path_schema().check(&json!({"input": {"path": "hunter2"}})).unwrap_err();
+        assert!(text.contains("is a required property, and stands within \"input\""), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+        let text = path_schema().check(&json!({"x": ["path"], "y": "path"})).unwrap_err();
+        assert!(text.contains("is a required property") && !text.contains("within"), "{text}");
     }
 
     #[test]

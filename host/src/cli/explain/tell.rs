@@ -24,6 +24,7 @@ impl Story<'_> {
         let paths = &self.rehearsal.paths;
         let quotas = json!({
             "tool_calls_per_minute": self.rates.tool_calls_per_minute,
+            "calls_per_minute": self.calls_per_minute(),
             "tokens_per_hour": self.rates.tokens_per_hour,
             "cost_per_day_usd": self.rates.cost_per_day_usd,
             "tokens_last_hour": self.tokens_last_hour,
@@ -171,10 +172,16 @@ impl Story<'_> {
         format!("`{profile}`: {touches}; {} ms a call", limits.timeout.as_millis())
     }
 
+    fn calls_per_minute(&self) -> Option<u64> {
+        self.tool.governed.as_ref()?.calls_per_minute
+    }
+
     fn quotas_line(&self) -> String {
         let Rates { tool_calls_per_minute, tokens_per_hour, cost_per_day_usd } = self.rates;
         let parts: Vec<String> = [
             tool_calls_per_minute.map(|calls| format!("{calls} calls a minute for each caller")),
+            self.calls_per_minute()
+                .map(|calls| format!("{calls} calls of this tool a minute for each caller")),
             tokens_per_hour
                 .map(|tokens| format!("{tokens} tokens an hour, {} used", self.tokens_last_hour)),
             cost_per_day_usd

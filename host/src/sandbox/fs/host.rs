@@ -102,7 +102,7 @@ impl FsCtx {
             _ => None,
         };
         let lacks = lacks.map(Lack::Write);
-        self.violations.push(Violation { text, lacks });
+        self.violations.push(Violation { text, told: None, lacks });
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clawhost_core::egress::TargetHost;
+use clawhost_core::egress::{EgressDenied, TargetHost};
 use clawhost_core::limits::{
     EGRESS_BODY_BYTES_MAX, EGRESS_CONNECT_MS, EGRESS_CONNECTIONS_MAX,
     EGRESS_CONNECTIONS_PER_CALL_MAX, EGRESS_READ_MS,
@@ -34,7 +34,7 @@ struct Shared {
     connections: Arc<Semaphore>,
 }
 
-/// How long one request may take and how much it may bring.
+/// How long one request may take, and how much it may send and bring.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestLimits {
     /// Waiting for a free connection, looking the name up, connecting and the TLS handshake.
@@ -45,8 +45,10 @@ pub struct RequestLimits {
     pub between_bytes: Duration,
     /// When all of it has to be over, body included.
     pub deadline: Instant,
-    /// Bytes of the body, as sent.
+    /// Bytes of the answer's body, as sent.
     pub body_bytes_max: u64,
+    /// Bytes of the request's own body.
+    pub sent_bytes_max: u64,
 }
 
 impl RequestLimits {
@@ -58,6 +60,7 @@ impl RequestLimits {
             between_bytes: Duration::from_millis(EGRESS_READ_MS),
             deadline,
             body_bytes_max: EGRESS_BODY_BYTES_MAX,
+            sent_bytes_max: EGRESS_BODY_BYTES_MAX,
         }
     }
 
@@ -167,7 +170,11 @@ impl HttpClient {
         if found.is_empty() {
             return Err(UpstreamError::Lookup(std::io::ErrorKind::NotFound.into()));
         }
-        Ok(route.rules.check_addresses(&found)?)
+        let behind = |denied: EgressDenied| match &route.target.host {
+            TargetHost::Address(_) => denied,
+            TargetHost::Name(name) => denied.behind(name),
+        };
+        Ok(route.rules.check_addresses(&found).map_err(behind)?)
     }
 }
 

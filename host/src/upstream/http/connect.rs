@@ -8,6 +8,7 @@ use bytes::Bytes;
 use clawhost_core::limits::{EGRESS_ADDRESSES_MAX, EGRESS_HEADER_BYTES_MAX, EGRESS_HEADERS_MAX};
 use http::{Request, Response, StatusCode};
 use http_body::Body;
+use http_body_util::Limited;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -67,8 +68,8 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (response, driver) = match stream {
-        Stream::Plain(tcp) => send(tcp, request).await?,
-        Stream::Tls(tls) => send(tls, request).await?,
+        Stream::Plain(tcp) => send(tcp, request, limits.sent_bytes_max).await?,
+        Stream::Tls(tls) => send(tls, request, limits.sent_bytes_max).await?,
     };
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let error = io::Error::other("the server switched protocols unasked");
@@ -80,6 +81,7 @@ where
 async fn send<S, B>(
     stream: S,
     request: Request<B>,
+    bytes_max: u64,
 ) -> Result<(Response<Incoming>, Driver), UpstreamError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -96,6 +98,9 @@ where
             tracing::debug!(%error, "an outgoing connection ended.");
         }
     }));
-    // On the heap: hyper wants to move the body, and not every one can be.
-    Ok((sender.send_request(request.map(Box::pin)).await?, driver))
+    let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+    // Bounded, as a guest may stream one without end. On the heap: hyper wants to move the body, and not every
+    // one can be.
+    let request = request.map(|body| Box::pin(Limited::new(body, bytes_max)));
+    Ok((sender.send_request(request).await?, driver))
 }

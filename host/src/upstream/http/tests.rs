@@ -243,8 +243,21 @@ async fn a_request_body_is_sent_whole() {
     let request =
         Request::post(server.url("127.0.0.1")).body(Full::new(Bytes::from("ping"))).unwrap();
     let request = CheckedRequest::new(Arc::new(private(&server)), request).unwrap();
-    let response = client(&[]).send(request, &plenty()).await.unwrap();
+    let limits = RequestLimits { sent_bytes_max: 4, ..plenty() };
+    let response = client(&[]).send(request, &limits).await.unwrap();
     assert_eq!(text(response).await.unwrap(), "ping");
+}
+
+#[tokio::test]
+async fn n18_a_request_body_over_its_bound_is_not_sent_on() {
+    let mut server = Server::saying_then_silent(b"").await;
+    let request =
+        Request::post(server.url("127.0.0.1")).body(Full::new(Bytes::from("pings"))).unwrap();
+    let request = CheckedRequest::new(Arc::new(private(&server)), request).unwrap();
+    let limits = RequestLimits { sent_bytes_max: 4, ..plenty() };
+    let failed = client(&[]).send(request, &limits).await;
+    assert!(matches!(failed, Err(UpstreamError::RequestBody(_))), "{failed:?}");
+    server.closed().await;
 }
 
 #[tokio::test]

@@ -59,22 +59,31 @@ fn check_network(network: &Node, report: &mut Problems) {
 /// Reads a host that may be reached, or says what is wrong and what would be right.
 pub(crate) fn read_host(text: &str) -> Result<HostPattern, (String, String)> {
     HostPattern::parse(text).map_err(|error| {
-        let name = text.split_once("://").map(|(_, rest)| rest.split(['/', ':', '?']).next());
-        let name = name.flatten().filter(|name| HostPattern::parse(name).is_ok());
-        let (is, help) = match name {
-            Some(name) => ("is a URL and no host".to_owned(), format!("write `{name}`")),
-            None if text.trim_start_matches("*.").contains('*') => (
-                "has a `*` in another place than the beginning".to_owned(),
-                "write `*.` and the rest of the name, as in `*.example.com`, or each host by itself"
-                    .to_owned(),
-            ),
-            None => (
-                format!("is no host: {}", shown_sentence(&error)),
-                "write `api.example.com` or `*.example.com`".to_owned(),
-            ),
-        };
+        let (is, help) = not_a_host(text, &error);
         (format!("`{}` {is}", shown(text)), help)
     })
+}
+
+fn not_a_host(text: &str, error: &str) -> (String, String) {
+    let is_host = |name: &&str| HostPattern::parse(name).is_ok();
+    let url = text.split_once("://").and_then(|(_, rest)| rest.split(['/', ':', '?']).next());
+    let port = text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
+    let (is, help) = if let Some(name) = url.filter(is_host) {
+        ("is a URL and no host", format!("write `{name}`"))
+    } else if let Some(name) = port.map(|(name, _)| name).filter(is_host) {
+        let where_ports = "profiles of clawhost.yaml and network policies have `ports`";
+        ("has a port", format!("write `{name}`; {where_ports}"))
+    } else if text == "*" {
+        ("is every host", "name the hosts; a sandbox opens all by `mode: allow-all`".to_owned())
+    } else if text.trim_start_matches("*.").contains('*') {
+        let help =
+            "write `*.` and the rest of the name, as in `*.example.com`, or each host by itself";
+        ("has a `*` in another place than the beginning", help.to_owned())
+    } else {
+        let reason = format!("is no host: {}", shown_sentence(error));
+        return (reason, "write `api.example.com` or `*.example.com`".to_owned());
+    };
+    (is.to_owned(), help)
 }
 
 fn check_filesystem(files: &Node, report: &mut Problems) {
@@ -218,6 +227,22 @@ mod tests {
     use super::*;
     use crate::manifest::node;
     use crate::manifest::problem::Problems;
+
+    #[test]
+    fn what_is_no_host_is_told_with_what_would_be_right() {
+        for (text, reason, help) in [
+            ("*", "`*` is every host", "mode: allow-all"),
+            ("example.com:443", "has a port", "`example.com`"),
+            ("*.example.com:443", "has a port", "`*.example.com`"),
+            ("[::1]:80", "has a port", "`[::1]`"),
+            ("https://example.com:8443/a", "is a URL", "`example.com`"),
+            ("*example.com", "another place", "`*.example.com`"),
+            ("10.0.0.0/8", "is no host", "`api.example.com`"),
+        ] {
+            let told = read_host(text).unwrap_err();
+            assert!(told.0.contains(reason) && told.1.contains(help), "{text}: {told:?}");
+        }
+    }
 
     fn reasons(patterns: &[String]) -> Vec<String> {
         let spec = serde_json::json!({"level": "process", "capabilities": {
