@@ -13,7 +13,6 @@ use clawhost_core::visible;
 
 use super::governed::promised;
 use super::places::Place;
-use super::timings::Stopwatch;
 use super::{Dispatch, RECORDED_NAME_BYTES_MAX, Terms, ToolCall, Underway, nested};
 use crate::gate::{Admitted, Allowed, Request};
 use crate::random;
@@ -110,17 +109,18 @@ impl Dispatch {
                 return if made > 1 { outcome.map_err(counted) } else { outcome };
             };
             tokio::time::sleep(wait).await;
+            underway.watch.lap();
         }
     }
 
     async fn attempt(&self, underway: &mut Underway<'_>) -> Result<ToolReply, CallError> {
-        let (terms, mut watch) = (self.terms(), Stopwatch::start());
+        let terms = self.terms();
         let found = found(&terms, underway);
-        underway.timings.gate += underway.told.stage("look-up", watch.lap());
+        underway.lap("look-up", |timings| &mut timings.gate);
         let resolved = found?;
         let tool = Arc::clone(resolved.tool());
         let admitted = admit(&terms, resolved, &tool, underway).await;
-        underway.timings.gate += underway.told.stage("gate", watch.lap());
+        underway.lap("gate", |timings| &mut timings.gate);
         underway.span.waited.take().map(|waited| underway.told.stage("approval", waited));
         let mut admitted = admitted?;
         let Some(place) = self.placed(&terms, &mut admitted, underway).await? else {
@@ -131,11 +131,10 @@ impl Dispatch {
         };
         underway.begin(&terms, &tool, &mut admitted);
         let reply = self.run(admitted, (&terms, &tool), underway).await?;
-        watch.lap();
         let mode = terms.gate.manifest().governance.postconditions;
         let reply = promised(mode, &tool, reply, &mut underway.span);
         let reply = self.filtered(&terms, &tool, reply, underway).await;
-        underway.timings.filter += underway.told.stage("filter", watch.lap());
+        underway.lap("filter", |timings| &mut timings.filter);
         // A long answer that is searched for secrets costs what a guest does, and is as much of a call that runs.
         drop(place);
         reply
@@ -149,10 +148,9 @@ impl Dispatch {
         admitted: &mut Admitted,
         underway: &mut Underway<'_>,
     ) -> Result<Option<Place<'_>>, CallError> {
-        let mut watch = Stopwatch::start();
         let (agent, nested) = (&underway.call.principal.0, &underway.call.context.nested);
         let entered = self.places.enter(agent, nested.as_deref()).await;
-        underway.timings.wait += underway.told.stage("place", watch.lap());
+        underway.lap("place", |timings| &mut timings.wait);
         // Whom the queue turns away may come again, within the time of the call.
         let (place, waited) =
             entered.inspect_err(|_| underway.attempts.start_clock(admitted.timeout()))?;

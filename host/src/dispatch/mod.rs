@@ -12,6 +12,7 @@ mod told;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use clawhost_core::catalog::Tool;
@@ -84,6 +85,7 @@ struct Underway<'a> {
     call: &'a ToolCall,
     span: CallSpan,
     told: Told<'a>,
+    watch: Stopwatch,
     timings: &'a mut Timings,
     attempts: Attempts,
     /// The tool failed as what it asked for over HTTP broke off.
@@ -94,6 +96,13 @@ struct Underway<'a> {
     ran: Option<Ran>,
     /// The result as a record may have it, where it left as it was: of a nested call.
     masked: Option<ToolReply>,
+}
+
+impl Underway<'_> {
+    /// Notes that a stage ends now, the next one beginning, and adds the time that it took to what `part` is.
+    fn lap(&mut self, stage: &'static str, part: impl FnOnce(&mut Timings) -> &mut Duration) {
+        *part(self.timings) += self.told.stage(stage, self.watch.lap());
+    }
 }
 
 /// What a call goes through, in order: record, catalog, gate, executor, filter, record.
@@ -166,6 +175,7 @@ impl Dispatch {
             call,
             span,
             told,
+            watch,
             timings,
             attempts: Attempts::default(),
             broke_off: false,
@@ -196,15 +206,15 @@ impl Dispatch {
     /// Closes the record of a call, then tells how it ended.
     fn closed(
         &self,
-        underway: Underway<'_>,
+        mut underway: Underway<'_>,
         outcome: Result<ToolReply, CallError>,
     ) -> Result<ToolReply, CallError> {
-        let Underway { call, mut span, mut told, timings, attempts, detailed, masked, .. } =
-            underway;
+        underway.watch.lap();
+        let Underway { call, mut span, mut told, mut watch, timings, .. } = underway;
+        let Underway { attempts, detailed, masked, .. } = underway;
         if attempts.made() > 1 {
             span.note("attempts", attempts.made());
         }
-        let mut watch = Stopwatch::start();
         if let (true, Ok(reply)) = (detailed, &outcome) {
             let result = masked.as_ref().unwrap_or(reply).result();
             span.note_outputs(&self.terms().gate.shown(&result, &call.context));
@@ -222,8 +232,7 @@ impl Dispatch {
         (terms, tool): (&Terms, &Tool),
         underway: &mut Underway<'_>,
     ) -> Result<ToolReply, CallError> {
-        let Underway { call, span, told, timings, .. } = underway;
-        let mut watch = Stopwatch::start();
+        let Underway { call, span, told, .. } = underway;
         self.let_call(&mut admitted, call, &told.id);
         span.note_grants(admitted.resolved().sandbox().touches());
         let desk = Desk {
@@ -239,8 +248,9 @@ impl Dispatch {
             ran = exec::run(desk, admitted, self.caller(call, span.found())) => ran,
             cut = terms.gate.switches().cut(&tool.ckp_name) => (Err(cut), Usage::default()),
         };
-        timings.guest += usage.guest;
-        timings.instantiate += told.stage("run", watch.lap()).saturating_sub(usage.guest);
+        underway.lap("run", |timings| &mut timings.instantiate);
+        let Timings { instantiate, guest, .. } = &mut *underway.timings;
+        (*instantiate, *guest) = (instantiate.saturating_sub(usage.guest), *guest + usage.guest);
         underway.broke_off = usage.broke_off;
         self.note_usage(usage, &mut underway.span);
         outcome

@@ -112,7 +112,7 @@ impl CallClock {
     }
 }
 
-/// Runs `work` until it is done or `ends_at` has come, looking at the clock on each poll.
+/// Runs `work` until it is done or `ends_at` has come, looking at the clock on each poll but the first.
 ///
 /// # Errors
 /// [`Exceeded::Time`]; `work` is dropped then, and whatever it was using must not be used
@@ -121,7 +121,7 @@ pub async fn watch<F: Future>(ends_at: Instant, work: F) -> Result<F::Output, Ex
     let mut work = pin!(work);
     let mut alarm = pin!(None);
     std::future::poll_fn(|cx| {
-        if Instant::now() >= ends_at {
+        if alarm.is_some() && Instant::now() >= ends_at {
             return Poll::Ready(Err(Exceeded::Time));
         }
         if let Poll::Ready(output) = work.as_mut().poll(cx) {
