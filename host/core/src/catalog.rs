@@ -22,6 +22,7 @@ pub use self::names::{CALL_TOOL, NoTool, ckp_name, meant};
 pub(crate) use self::names::{check_name, is_tool_name};
 pub use self::origin::Origin;
 pub use self::refused::Refused;
+use crate::bridged::BridgedName;
 use crate::descriptor::Granted;
 use crate::exposed::Served;
 use crate::grants::Grants;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::set;
+use super::values::set;
 
 /// What traces call tokens, and what other protocols call them.
 const TOKENS: [(&str, &str); 2] =

@@ -26,7 +26,7 @@ shows!(Machine<'_> {});
 #[derive(Debug)]
 pub struct ShellPolicy {
     is_full: bool,
-    programs: Vec<String>,
+    pub(super) programs: Vec<String>,
     blocked: Blocked,
 }
 

@@ -46,6 +46,14 @@ pub(super) struct Right {
     _bytes: Option<OwnedSemaphorePermit>,
 }
 
+#[cfg(test)]
+impl Right {
+    /// Returns the right to a request that is not long.
+    pub(super) fn of(request: OwnedSemaphorePermit) -> Self {
+        Self { _request: request, _bytes: None }
+    }
+}
+
 /// What a request keeps until it is answered: its connection, and its right to be answered.
 pub(super) type Held = (Busy, Permit);
 

@@ -8,7 +8,6 @@ use super::*;
 use crate::limits::CALLS_WAITING_MAX;
 use crate::manifest::builtin_profiles;
 use crate::manifest::problem::{DocumentError, Problems};
-use crate::manifest::shape::shown;
 use crate::manifest::shape::{self, tests::leaves};
 use crate::quota::Prices;
 
