@@ -205,11 +205,11 @@ mod tests {
         let secrets = Secrets::none();
         secrets.hide("T", "abcdefgh").unwrap();
         let mut log = CallLog::new("t", secrets);
-        // Eighty bytes each, of which a dozen are left.
-        let escaped = "\\U00000061\\U00000062\\U00000063\\U00000064\\U00000065\\U00000066\\U00000067\\U00000068";
+        // Eighty-one bytes each, of which thirteen are left.
+        let escaped = "\\U00000061\\U00000062\\U00000063\\U00000064\\U00000065\\U00000066\\U00000067\\U00000068 ";
         log.line(tracing::Level::ERROR, &escaped.repeat(1_000));
         let shown = log.explanation().unwrap();
-        assert_eq!(shown, "[redacted:T]".repeat(4 * GUEST_LOG_LINE_BYTES_MAX / escaped.len()));
+        assert_eq!(shown, "[redacted:T] ".repeat(4 * GUEST_LOG_LINE_BYTES_MAX / escaped.len()));
     }
 
     #[test]

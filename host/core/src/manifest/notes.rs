@@ -208,6 +208,7 @@ mod tests {
         let within = "{id: w, action: allow, scope: all, conditions: {path_within: /}}";
         assert_eq!(notes(&format!("{within}, {one}")), Vec::<String>::new());
         let said = ["d.yaml:4: from here on no rule is tried: `all` decides about every call"];
-        assert_eq!(notes(&format!("{all}, {one}, {one}")), said);
+        let two = one.replace("id: one", "id: two");
+        assert_eq!(notes(&format!("{all}, {one}, {two}")), said);
     }
 }
