@@ -42,6 +42,27 @@ fn no_source_file_is_too_long() {
     }
 }
 
+/// What does more than name its parts is a file of its own name, beside their folder.
+#[test]
+fn a_mod_rs_only_declares() {
+    let mut found = Vec::new();
+    for folder in ["host/src", "host/core/src"] {
+        files(&source_root().join(folder), "rs", &mut found);
+    }
+    let is_of_tests = |path: &Path| path.parent().is_some_and(|folder| folder.ends_with("tests"));
+    for path in found.iter().filter(|path| path.ends_with("mod.rs") && !is_of_tests(path)) {
+        let text = std::fs::read_to_string(path).unwrap();
+        for line in text.lines() {
+            let item = line
+                .strip_prefix("pub")
+                .map_or(line, |rest| rest.trim_start_matches(|c: char| c != ' ').trim_start());
+            let word = item.split(' ').next().unwrap();
+            let does = ["async", "enum", "fn", "impl", "struct", "trait"].contains(&word);
+            assert!(!does, "{}: {line}", path.display());
+        }
+    }
+}
+
 /// The modules of the host in their order.
 fn modules() -> Vec<String> {
     let lib = read("host/src/lib.rs");

@@ -1,6 +1,6 @@
 //! Where tools come from: the built-in components, the manifest that binds them, the registries
-//! and MCP servers that it names, and the drop-in directory. Every change makes a new catalog, swapped in atomically; calls that
-//! run keep the one they started with.
+//! and MCP servers that it names, and the drop-in directory. Every change makes a new catalog,
+//! swapped in atomically; calls that run keep the one they started with.
 
 mod bind;
 mod bridge;

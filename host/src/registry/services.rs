@@ -85,10 +85,6 @@ fn definition(one: &Granted, name: &str) -> ToolDefinition {
 /// Returns what a service says of a tool in hints: those of MCP, of which descriptors write one shorter.
 pub(super) fn hints(tool: &ManagedTool) -> Annotations {
     let hint = |key: &str| tool.annotations.get(key).and_then(Value::as_bool);
-    Annotations {
-        read_only: hint("readOnly").or_else(|| hint("readOnlyHint")),
-        destructive: hint("destructiveHint"),
-        idempotent: hint("idempotentHint"),
-        open_world: hint("openWorldHint"),
-    }
+    let own = Annotations::of(hint);
+    Annotations { read_only: hint("readOnly").or(own.read_only), ..own }
 }

@@ -33,8 +33,8 @@ pub struct Sources {
 }
 
 /// Loads the built-in components and everything in the drop-in directory, takes in what is the program's
-/// `own`, starts the MCP servers,
-/// fills the shelf, and keeps watching directory and servers where there are any.
+/// `own`, starts the MCP servers, fills the shelf, and keeps watching directory and servers where
+/// there are any.
 ///
 /// The first catalog holds every tool, or, with `patience`, those that were ready by then.
 ///

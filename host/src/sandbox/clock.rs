@@ -1,7 +1,7 @@
 //! One call's time: a deadline on the wall clock and a budget of fuel.
 //!
 //! Fuel is also the clock: guests yield every [`FUEL_YIELD_INTERVAL`] units, and [`watch`]
-//! looks at the time on every poll. Host calls look at it when they are entered.
+//! looks at the time when they go on. Host calls look at it when they are entered.
 //!
 //! [`FUEL_YIELD_INTERVAL`]: clawhost_core::limits::FUEL_YIELD_INTERVAL
 
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::error::Limit;
 use clawhost_core::limits::{FUEL_PER_HOST_CALL, FUEL_PER_MS, HOST_CALLS_TURN_US};
+
+use crate::clock::whole_ms;
 
 const HOST_CALLS_TURN: Duration = Duration::from_micros(HOST_CALLS_TURN_US);
 
@@ -67,8 +69,7 @@ pub struct CallClock {
 impl CallClock {
     /// Starts the clock now, with `timeout` and the fuel that it buys.
     pub fn start(timeout: Duration) -> Self {
-        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        let fuel_budget = timeout_ms.saturating_mul(FUEL_PER_MS);
+        let fuel_budget = whole_ms(timeout).saturating_mul(FUEL_PER_MS);
         let now = Instant::now();
         Self { ends_at: now + timeout, fuel_budget, fuel_charged: 0, yielded_at: now }
     }

@@ -15,6 +15,7 @@ use clawhost_core::violation::Violation;
 use super::bindings::claw::host::process::{self, Outcome, ProcessError, Program};
 use super::fs::Private;
 use super::state::CallState;
+use crate::clock::whole_ms;
 use crate::jail::{self, JailError, JailSpec};
 use crate::offload;
 
@@ -236,6 +237,6 @@ fn outcome(outcome: jail::Outcome) -> Outcome {
         stderr: outcome.stderr,
         stdout_bytes: outcome.stdout_bytes,
         stderr_bytes: outcome.stderr_bytes,
-        duration_ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
+        duration_ms: whole_ms(outcome.duration),
     }
 }

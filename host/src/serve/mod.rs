@@ -1,7 +1,8 @@
 //! Serving: bytes in, calls through the gate, bytes out.
 //!
 //! `message` says what bytes are (with `core::json`), `framer` owns a line connection, `ckp` and
-//! `mcp` are the dialects, `lane` joins a line connection to rmcp, `http` is the other transport.
+//! `mcp` are the dialects, `lane` joins a line connection to rmcp, and `direct` hands calls of tools
+//! to the same handler past it; `http` is the other transport.
 //! Deliberately absent: any way to a tool that is not [`Host::call`](crate::host::Host::call).
 
 pub mod client_config;

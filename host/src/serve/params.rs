@@ -1,6 +1,7 @@
 //! Parameters: each is there and of its type, or the answer says which is not.
 //!
-//! Deliberately absent: defaults, and any guess at what was meant.
+//! Deliberately absent: defaults, but that a yes or a no which is left out is a no, and any guess at
+//! what was meant.
 
 use serde_json::{Map, Value};
 

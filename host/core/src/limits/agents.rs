@@ -1,4 +1,4 @@
-//! What agents remember, find, keep and send, and their sessions.
+//! What agents remember, find, keep, spend and send, and their sessions.
 
 limits! {
     AGENTS;

@@ -1,4 +1,4 @@
-//! MCP servers that are bridged, and secrets.
+//! MCP servers that are bridged, the end of the host, and secrets.
 
 limits! {
     BRIDGE;

@@ -1,4 +1,4 @@
-//! Messages, connections and sessions, and the programs that speak for others.
+//! Messages, connections and sessions, and programs that are wrapped.
 
 use super::bridge::BRIDGE_REQUESTS_MAX;
 

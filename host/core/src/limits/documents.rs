@@ -1,4 +1,4 @@
-//! Documents, the registries they come from, and the folders of tools.
+//! Documents and what they may say, the registries they come from, the folders of tools, and looks at the store.
 
 limits! {
     DOCUMENTS;

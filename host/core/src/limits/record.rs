@@ -1,4 +1,4 @@
-//! The record, recordings, what is searched for, and the database.
+//! The record, recordings, what is searched for, and the time that the database may take.
 
 limits! {
     RECORD;

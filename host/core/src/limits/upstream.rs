@@ -1,4 +1,5 @@
-//! What is asked of others, and asked again: issuers, swarms, providers, and completions with tools.
+//! What is asked of others, and asked again: issuers, swarms, providers, completions with tools; and answers that are
+//! kept for a request that comes again.
 
 limits! {
     UPSTREAM;

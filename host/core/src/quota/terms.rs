@@ -67,7 +67,7 @@ pub struct Used {
 pub(super) enum QuotaLimit {
     /// [`Ask::left_nano_usd`].
     AgentBudget,
-    /// [`Rates::cost_per_day_usd`].
+    /// [`cost_per_day_usd`](crate::policy::Rates::cost_per_day_usd).
     CostPerDay,
     /// [`ProviderLimits::max_context_window`].
     ContextWindow,
@@ -75,7 +75,7 @@ pub(super) enum QuotaLimit {
     RequestsPerMinute,
     /// [`ProviderLimits::tokens_per_day`].
     TokensPerDay,
-    /// [`Rates::tokens_per_hour`].
+    /// [`tokens_per_hour`](crate::policy::Rates::tokens_per_hour).
     TokensPerHour,
     /// [`ProviderLimits::tokens_per_request`].
     TokensPerRequest,

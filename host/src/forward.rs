@@ -27,7 +27,7 @@ use crate::upstream::http::HttpClient;
 use crate::upstream::post::Poster;
 
 /// The tables of this module.
-pub const MIGRATIONS: &[&str] = &[include_str!("records.sql")];
+pub const MIGRATIONS: &[&str] = &[include_str!("forward/records.sql")];
 
 /// Where the system's log listens.
 pub const SYSLOG_SOCKET: &str = "/dev/log";

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::state::{Database, DatabaseError};
 
 /// The table of this module.
-pub const MIGRATIONS: &[&str] = &[include_str!("switches.sql")];
+pub const MIGRATIONS: &[&str] = &[include_str!("switches/switches.sql")];
 
 /// Why a tool is off.
 #[derive(Debug, Clone, PartialEq, Eq)]

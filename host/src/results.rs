@@ -16,7 +16,7 @@ use crate::state::{Database, DatabaseError};
 use crate::{clock, random};
 
 /// The table of this module.
-pub const MIGRATIONS: &[&str] = &[include_str!("results.sql")];
+pub const MIGRATIONS: &[&str] = &[include_str!("results/results.sql")];
 
 /// A text that is shorter stays in the value that has it as well: which member says it is more than its few bytes.
 const SAID_BYTES_MIN: usize = 256;

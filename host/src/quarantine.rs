@@ -28,8 +28,10 @@ use crate::clock::{Clock, rfc3339};
 use crate::state::{Database, DatabaseError};
 
 /// The tables of this module.
-pub const MIGRATIONS: &[&str] =
-    &[include_str!("quarantine.sql"), include_str!("quarantine_by_caller.sql")];
+pub const MIGRATIONS: &[&str] = &[
+    include_str!("quarantine/quarantine.sql"),
+    include_str!("quarantine/quarantine_by_caller.sql"),
+];
 
 /// Why something about a quarantine could not be changed.
 #[derive(Debug, thiserror::Error)]
