@@ -1,7 +1,7 @@
 //! One call's time: a deadline on the wall clock and a budget of fuel.
 //!
 //! Fuel is also the clock: guests yield every [`FUEL_YIELD_INTERVAL`] units, and [`watch`]
-//! looks at the time on every poll. Host calls look at it when they are entered.
+//! looks at the time on every poll but the first. Host calls look at it when they are entered.
 //!
 //! [`FUEL_YIELD_INTERVAL`]: clawhost_core::limits::FUEL_YIELD_INTERVAL
 
