@@ -207,6 +207,28 @@ fn what_is_forgotten_is_not_served_though_its_server_has_said_nothing_yet() {
     lists(&mut host, "what was not forgotten", &["s__two"]);
 }
 
+#[test]
+fn two_hosts_that_are_told_different_things_take_no_turns_where_tools_are_accepted_one_by_one() {
+    let cli = Cli::new(PROGRAM);
+    let mut hosts = Vec::new();
+    for name in ["a", "b"] {
+        let Some(work) = server(&cli, name) else { return };
+        let servers = json!({"s": entry(&work, &["one", "two"])});
+        let folder = cli.here().join(format!("documents of {name}"));
+        std::fs::rename(documents(&cli, &[(&work, "ro")], &servers), &folder).unwrap();
+        let runtime = json!({"version": 1, "tools": {"mcp_servers": servers, "pins": "require"}});
+        std::fs::write(folder.join("clawhost.json"), runtime.to_string()).unwrap();
+        hosts.push(Client::start(&cli, &["run", folder.to_str().unwrap(), "--stdio"]));
+    }
+    // What is accepted of the one, the other does not say.
+    for (count, tool) in [(1, "one"), (2, "two")] {
+        let accepts = || (cli.run(&["pins", "accept", "s", tool]).code == Some(0)).then_some(());
+        block_until("the servers' words", accepts);
+        let changed = || cli.run(&["pins", "list"]).stdout.matches(": CHANGED").count();
+        block_until("what waits", || (changed() == count).then_some(()));
+    }
+}
+
 /// Waits until these are the tools of the server `s` that a host lists.
 fn lists(host: &mut Client, what: &str, names: &[&str]) {
     let mut listed = || {

@@ -143,6 +143,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_number_is_the_one_that_is_written() {
+        for number in ["123456789.12345679", "0.9998826467530733", "5e-324"] {
+            assert_eq!(parse(number).unwrap().to_string(), number);
+        }
+    }
+
+    #[test]
     fn half_of_a_character_is_told_as_that_and_nesting_as_that() {
         let why = |json: &str| match parse(json) {
             Err(ToolError::ExecutionFailed(why)) => why,

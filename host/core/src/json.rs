@@ -311,6 +311,8 @@ mod tests {
         let text = r#"{"a":[1,-2,1.5,"x",true,null,{}],"b":18446744073709551615}"#;
         let expected = json!({"a": [1, -2, 1.5, "x", true, null, {}], "b": u64::MAX});
         assert_eq!(parse(text.as_bytes()).unwrap(), expected);
+        let number = "123456789.12345679";
+        assert_eq!(parse(number.as_bytes()).unwrap().to_string(), number);
     }
 
     #[test]

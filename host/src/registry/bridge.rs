@@ -241,7 +241,8 @@ impl Connection {
                 (self.is_known, self.failed, self.failures) = (true, Some(reason), attempt);
             }
         }
-        if generation == self.generation && !again {
+        let is_news = generation != self.generation;
+        if !is_news && !again {
             return false;
         }
         self.generation = generation;
@@ -250,7 +251,8 @@ impl Connection {
             tools.iter().map(|tool| (tool.name.clone(), tool.waits)).collect()
         };
         let stood = standing(&before);
-        self.tools = remote::read(&self.plan, &self.sessions, &tools, before, sources).await;
+        let pins = if is_news { sources.pins.clone() } else { sources.pins.again() };
+        self.tools = remote::read(&self.plan, &self.sessions, &tools, before, sources, &pins).await;
         !again || standing(&self.tools) != stood
     }
 }

@@ -83,7 +83,7 @@ impl DropIn {
         if !due.unwrap_or(false) {
             return false;
         }
-        let now = Status::accepted(pins, offer.clone(), sidecars.clone()).await;
+        let now = Status::accepted(&pins.again(), offer.clone(), sidecars.clone()).await;
         let is_same = why
             .is_some_and(|why| matches!(&now, Status::Waiting { why: still, .. } if still == why));
         self.status = now;

@@ -152,6 +152,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn two_components_of_which_each_has_one_of_two_tools_accepted_take_no_turns() {
+        let pins = pins(PinMode::Require);
+        let both = || ["a", "b"].into_iter();
+        for (import, of) in [(FILES, "tool:a"), (WEB, "tool:b")] {
+            assert!(check(&pins, both(), &[import.to_owned()]).await.unwrap().is_some());
+            let pin = pins.list(Some(of.to_owned()), None).await.unwrap();
+            assert_eq!(pins.accept(pin).await.unwrap(), 1);
+        }
+        let due =
+            async |import: &str| is_due(&pins, both(), &[import.to_owned()], true).await.unwrap();
+        assert!(due(FILES).await && !due(WEB).await);
+        assert!(check(&pins.again(), both(), &[FILES.to_owned()]).await.unwrap().is_some());
+        assert!(!due(FILES).await && !due(WEB).await);
+    }
+
+    #[tokio::test]
     async fn of_a_component_with_several_tools_each_is_accepted_by_itself() {
         let pins = pins(PinMode::FirstUse);
         assert_eq!(checked(&pins, &[FILES]).await, None);

@@ -28,6 +28,8 @@ pub struct Pins {
     mode: PinMode,
     /// Nothing is accepted or noted.
     only_looks: bool,
+    /// Who asks was told nothing new.
+    asks_again: bool,
 }
 
 /// Tells a component's tool from a server: no server's name has a colon.
@@ -192,13 +194,20 @@ impl Verdict {
 impl Pins {
     /// Returns the pins in `database`; what becomes of them is noted in `audit`.
     pub fn new(database: Database, audit: Option<Arc<AuditLog>>, mode: PinMode) -> Self {
-        Self { database, audit, mode, only_looks: false }
+        Self { database, audit, mode, only_looks: false, asks_again: false }
     }
 
     /// Returns the same pins for whoever only looks: nothing is accepted by it, and nothing noted.
     #[must_use]
     pub fn only_looking(self, only_looks: bool) -> Self {
         Self { only_looks, ..self }
+    }
+
+    /// Returns the same pins for whoever was told nothing new, and asks as others wrote to the store: what waits there
+    /// stays in its place, as two hosts that are told different things would take turns otherwise.
+    #[must_use]
+    pub(in crate::registry) fn again(&self) -> Self {
+        Self { asks_again: true, ..self.clone() }
     }
 
     /// Says for each tool of `server` whether it is served.
@@ -219,7 +228,7 @@ impl Pins {
     ) -> Vec<Verdict> {
         let count = seen.len();
         let (of, mode, now_ms) = (server.to_owned(), self.mode, clock::now_ms());
-        let only_looks = self.only_looks;
+        let (only_looks, asks_again) = (self.only_looks, self.asks_again);
         // Who only looks waits for nobody who writes.
         let behavior = match only_looks {
             true => TransactionBehavior::Deferred,
@@ -227,7 +236,7 @@ impl Pins {
         };
         let work = move |db: &mut Connection| {
             let transaction = db.transaction_with_behavior(behavior)?;
-            let verdicts = judge(&transaction, &of, &seen, mode, now_ms)?;
+            let verdicts = judge(&transaction, &of, &seen, (mode, asks_again), now_ms)?;
             // What is not committed never was.
             if only_looks {
                 transaction.rollback()?
@@ -370,7 +379,7 @@ fn judge(
     db: &Connection,
     server: &str,
     seen: &[Seen],
-    mode: PinMode,
+    (mode, asks_again): (PinMode, bool),
     now_ms: i64,
 ) -> rusqlite::Result<Vec<Verdict>> {
     let mut total = Total::of(db, server)?;
@@ -379,6 +388,9 @@ fn judge(
         None if !total.takes(1, 2 * tool.bytes()) => Ok(Verdict::Full),
         None => insert(db, server, tool, mode, now_ms),
         Some(pin) if pin.offered == tool.definition => Ok(pin.verdict(false)),
+        Some(pin) if asks_again && pin.state() != PinState::Accepted => {
+            Ok(Pin { offered: tool.definition.clone(), ..pin }.verdict(false))
+        }
         Some(_) if !total.takes(0, tool.bytes()) => Ok(Verdict::Full),
         Some(pin) => {
             update(db, server, tool, now_ms)?;

@@ -10,7 +10,7 @@ use clawhost_core::exposed::Kind;
 use clawhost_core::manifest::McpReach;
 use serde_json::Value;
 
-use super::pins::{Pin, PinState, Seen, Verdict};
+use super::pins::{Pin, PinState, Pins, Seen, Verdict};
 use super::{Bridged, Plan, Sessions};
 use crate::engine::Schemas;
 use crate::offload;
@@ -34,13 +34,14 @@ pub(in crate::registry) struct Remote {
 /// A tool that can be served: what runs it, and its definition with its schemas compiled.
 type Ready = (Arc<Bridged>, Offered);
 
-/// Reads what a server says it has. What is as it was `before` is kept.
+/// Reads what a server says it has, held against `pins`. What is as it was `before` is kept.
 pub(super) async fn read(
     plan: &Plan,
     sessions: &Sessions,
     tools: &[ToolDefinition],
     before: Vec<Remote>,
     sources: &Sources,
+    pins: &Pins,
 ) -> Vec<Remote> {
     let alike = alike(tools);
     let one = |raw: &ToolDefinition| {
@@ -58,7 +59,7 @@ pub(super) async fn read(
     let sound = offload::blocking(!tools.is_empty(), || tools.iter().map(one).collect::<Vec<_>>());
     // What can never be served is not remembered either: it may be of any size.
     let seen = sound.iter().flatten().filter_map(|(_, seen)| seen.clone()).collect();
-    let mut verdicts = sources.pins.judge(&plan.server, seen).await.into_iter();
+    let mut verdicts = pins.judge(&plan.server, seen).await.into_iter();
     let judged = tools.iter().zip(sound).map(|(raw, sound)| {
         let pinned = sound.as_ref().ok().and_then(|(_, seen)| Some(seen.as_ref()?.digest.clone()));
         let verdict = match pinned {

@@ -128,6 +128,28 @@ async fn a_server_of_many_words_fills_nothing_either() {
 }
 
 #[tokio::test]
+async fn two_hosts_of_which_each_has_one_of_two_tools_accepted_take_no_turns() {
+    let pins = pins(PinMode::Require);
+    let told = async |pins: &Pins, says: &str| {
+        pins.judge("s", vec![seen("t", says), seen("u", says)]).await
+    };
+    for (says, tool) in [("a", "t"), ("b", "u")] {
+        told(&pins, says).await;
+        let one = pins.list(None, Some(tool.to_owned())).await.unwrap();
+        assert_eq!(pins.accept(one).await.unwrap(), 1);
+    }
+    let changed = |is_new| Verdict::Changed { is_new };
+    assert_eq!(told(&pins.again(), "a").await, [Verdict::Accepted, changed(true)]);
+    let kept = pins.list(None, None).await.unwrap();
+    assert_eq!(told(&pins.again(), "b").await, [changed(false), Verdict::Accepted]);
+    assert_eq!(told(&pins.again(), "a").await, [Verdict::Accepted, changed(false)]);
+    assert_eq!(pins.list(None, None).await.unwrap(), kept);
+    // What a server says anew is put there whatever waits.
+    assert_eq!(told(&pins, "b").await, [changed(false), Verdict::Accepted]);
+    assert_ne!(pins.list(None, None).await.unwrap(), kept);
+}
+
+#[tokio::test]
 async fn who_only_looks_accepts_nothing() {
     let pins = pins(PinMode::FirstUse);
     let looking = pins.clone().only_looking(true);
