@@ -24,7 +24,7 @@ impl Documents for Files {
             self.0.iter().filter_map(|(name, _)| Path::new(name).strip_prefix(directory).ok());
         let names = below.filter_map(|path| path.iter().next()?.to_str());
         let entry =
-            |name: &str| DirEntry { name: name.to_owned(), is_directory: !name.contains("json") };
+            |name: &str| DirEntry { name: name.into(), is_directory: !name.contains("json") };
         Ok(names.map(entry).collect())
     }
 }
