@@ -83,6 +83,33 @@ async fn under_warn_a_broken_postcondition_is_only_recorded() {
 }
 
 #[tokio::test]
+async fn arguments_meet_the_schema_of_a_definition_as_well() {
+    let said = "version: 1\ntools: { write_file: { schema: { properties: { path: { pattern: ^notes } } } } }";
+    let host = TestHost::builder().definitions(said).build().await;
+    let write = |path: &str| json!({"path": path, "content": "a"});
+    let error = host.call("write_file", write("letters.txt")).await.unwrap_err();
+    assert_eq!(stage(&error), (-32602, "schema"));
+    assert!(!host.workspace().join("letters.txt").exists());
+    host.ask("write_file", write("notes.txt")).await;
+    let error = host.call("write_file", json!({"path": "notes.txt"})).await.unwrap_err();
+    assert_eq!(stage(&error), (-32602, "schema"), "what the tool says itself holds still");
+}
+
+#[test]
+fn what_is_wrong_in_the_schema_of_a_definition_is_said_with_its_line() {
+    let cli = prepared("schema: { properties: { path: { maxlength: 9 } } }");
+    let checked = cli.run(&["validate", "clawhost.yaml", "claw.yaml"]);
+    let told = format!("{}{}", checked.stdout, checked.stderr);
+    assert_eq!(checked.code, Some(0), "{told}");
+    assert!(told.contains("definitions.yaml:3: `maxlength` is no keyword"), "{told}");
+    let cli = prepared("schema: { properties: 3 }");
+    let checked = cli.run(&["validate", "clawhost.yaml", "claw.yaml"]);
+    assert_eq!(checked.code, Some(3), "{checked:?}");
+    assert!(checked.stderr.contains("definitions.yaml:3:"), "{checked:?}");
+    assert!(checked.stderr.contains("`schema` cannot be used"), "{checked:?}");
+}
+
+#[tokio::test]
 async fn after_so_many_refused_arguments_in_a_row_nothing_more_is_told() {
     let host = TestHost::builder()
         .definitions("version: 1\ntools: { read_file: { repair_policy: { max_attempts: 2 } } }")

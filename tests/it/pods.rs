@@ -197,6 +197,50 @@ fn nothing_changes_where_anything_is_wrong_and_what_is_left_out_is_gone() {
 }
 
 #[test]
+fn the_skill_of_a_service_lies_below_its_descriptor_and_is_copied_for_who_reaches_it() {
+    let cli = desk(POD);
+    let described = |skill: &str| {
+        let named = DESK.replacen('{', &format!(r#"{{"skill": "{skill}", "#), 1);
+        cli.write("desk.claw-describe.json", named);
+    };
+    let compile = || cli.run(&["compile", "claw-pod.yml", "--out", "context"]);
+    let file = "analyst/skills/trading-api/SKILL.md";
+    let copied = cli.here().join("context").join(file);
+    cli.write("SKILL.md", "# When\n");
+    described("SKILL.md");
+    // The second time it takes the place of what is there.
+    for _ in 0..2 {
+        let run = compile();
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+    }
+    assert_eq!(read(&cli, file), "# When\n");
+    assert!(read(&cli, "analyst/CLAWDAPUS.md").contains("`skills/trading-api/SKILL.md`"));
+    assert!(!cli.here().join("context/idle/skills").exists(), "it does not reach the service");
+    let elsewhere = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    std::os::unix::fs::symlink(elsewhere, cli.here().join("LINK.md")).unwrap();
+    for (skill, says) in [
+        ("../SKILL.md", "leads out of the folder"),
+        ("LINK.md", "leads out of the folder"),
+        ("GONE.md", "it does not exist"),
+    ] {
+        described(skill);
+        let run = compile();
+        assert_eq!(run.code, Some(3), "{skill}: {}", run.stderr);
+        assert!(run.stderr.contains(says), "{skill}: {}", run.stderr);
+        assert!(run.stderr.contains("desk.claw-describe.json:1:"), "{skill}: {}", run.stderr);
+    }
+    described("/app/SKILL.md");
+    cli.write("context/analyst/skills/trading-api/own.md", "mine");
+    let run = compile();
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(run.stderr.contains("own.md") && copied.exists(), "{}", run.stderr);
+    std::fs::remove_file(copied.with_file_name("own.md")).unwrap();
+    let run = compile();
+    assert_eq!((run.code, copied.exists()), (Some(0), false), "{}", run.stderr);
+    assert!(run.stderr.contains("`/app/SKILL.md` is in its image"), "{}", run.stderr);
+}
+
+#[test]
 fn a_token_that_is_nowhere_is_told_by_name() {
     let cli = desk(&POD.replace(
         "{DATABASE_PASSWORD: an0ther-value-of-the-pod, TRADING_API_TOKEN: '${TRADING_API_TOKEN}'}",

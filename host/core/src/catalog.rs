@@ -68,7 +68,8 @@ pub struct Tool {
     pub managed: Option<Arc<Granted>>,
     /// Which arguments are paths, for rules that look at them.
     pub paths: PathNames,
-    /// The compiled argument schemas: the component's and, where there is one, the document's.
+    /// The compiled argument schemas: the component's and, where there are such, those of documents and of
+    /// its definition.
     pub input: Vec<Arc<Schema>>,
     /// The compiled result schemas, likewise.
     pub output: Vec<Arc<Schema>>,

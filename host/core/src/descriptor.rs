@@ -24,8 +24,9 @@ use serde_json::{Map, Value, json};
 pub use self::agent_file::{AgentFile, Compiled, TOOLS_FILE, agents};
 pub use self::describe::{Described, Descriptor, FILE_NAME};
 pub use self::mcp::{credentials, headers, servers};
+pub use self::page::{SKILL_FILE, SKILLS_FOLDER};
 pub use self::pod::{
-    CompiledAgent, DISCOVERED, PodSurroundings, compile, is_service_name, pod_server,
+    CompiledAgent, CompiledPod, DISCOVERED, PodSurroundings, compile, is_service_name, pod_server,
 };
 pub use self::request::{ServiceRequest, WrongArguments};
 use crate::digest;

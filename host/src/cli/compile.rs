@@ -7,7 +7,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use clawhost_core::descriptor::{self, CompiledAgent, PodSurroundings};
+use clawhost_core::descriptor::{
+    self, CompiledAgent, CompiledPod, PodSurroundings, SKILL_FILE, SKILLS_FOLDER,
+};
 use clawhost_core::error::exit;
 use clawhost_core::names::Names;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -17,17 +19,19 @@ use super::fail::Fail;
 use super::{setup, show};
 use crate::registry::FileDocuments;
 
-/// The files of one agent, and who may read them: the page is for the agent.
+/// The files of one agent, and who may read them: the page and skills are for the agent.
 const TOOLS: (&str, u32) = (descriptor::TOOLS_FILE, 0o600);
 const PAGE: (&str, u32) = ("CLAWDAPUS.md", 0o644);
+const SKILL: (&str, u32) = (SKILL_FILE, 0o644);
 /// Where they go, beside the pod.
 const CONTEXT: &str = ".claw-runtime/context";
 
 /// Compile a pod: which tools of services each of its agents has
 ///
 /// For each agent of POD a folder in DIR gets `tools.json`, which `clawhost proxy --context DIR` reads, and
-/// CLAWDAPUS.md, a page for the agent. No file holds a token: each is named, and looked up when it is
-/// sent. DIR is made anew as a whole; where anything is wrong, every problem is said and nothing changes.
+/// CLAWDAPUS.md, a page for the agent; the skills of its services go into `skills` there. No file holds a
+/// token: each is named, and looked up when it is sent. DIR is made anew as a whole; where anything is wrong,
+/// every problem is said and nothing changes.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: clawhost compile claw-pod.yml --out context --service api=http://127.0.0.1:4000"
@@ -63,7 +67,8 @@ pub(super) fn run(args: &CompileArgs) -> Result<u8, Fail> {
         addresses: &addresses,
         has_secret: &|name| secrets.resolve(name).is_ok(),
     };
-    let agents = descriptor::compile(&args.pod, &around)?;
+    let CompiledPod { agents, notes } = descriptor::compile(&args.pod, &around)?;
+    notes.iter().for_each(|note| tracing::warn!("{note}"));
     let out = args.out.clone().unwrap_or_else(|| args.pod.with_file_name(CONTEXT));
     check(&out)?;
     if !args.dry_run {
@@ -113,20 +118,31 @@ fn check(out: &Path) -> Result<(), Fail> {
 
 /// Returns what is in the folder, or below it, and is no file of an agent.
 fn stranger(out: &Path) -> Option<PathBuf> {
-    let listed = |folder: &Path| match fs::read_dir(folder) {
-        Ok(entries) => entries.filter_map(Result::ok).map(|entry| entry.path()).collect(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        // What cannot be looked into is somebody else's.
-        Err(_) => vec![folder.to_owned()],
-    };
-    let is_folder = |path: &Path| path.is_dir() && !path.is_symlink();
-    let is_ours = |path: &Path| [TOOLS.0, PAGE.0].iter().any(|name| path.ends_with(name));
-    listed(out).into_iter().find_map(|agent| {
-        if !is_folder(&agent) {
-            return Some(agent);
-        }
-        listed(&agent).into_iter().find(|file| is_folder(file) || !is_ours(file))
+    let skill = |path: &Path| no_file(path, &[SKILL.0]);
+    let skills = |folder: &Path| first(folder, |service| first(service, skill));
+    first(out, |agent| {
+        first(agent, |path| match path.ends_with(SKILLS_FOLDER) {
+            true => skills(path),
+            false => no_file(path, &[TOOLS.0, PAGE.0]),
+        })
     })
+}
+
+/// Returns the first that `stranger` finds of what a folder holds. A link is none of ours, and neither is what
+/// cannot be looked into: it is a file, say.
+fn first(folder: &Path, stranger: impl Fn(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
+    let mut entries = match fs::read_dir(folder) {
+        Ok(entries) => entries.filter_map(Result::ok).map(|entry| entry.path()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(_) => return Some(folder.to_owned()),
+    };
+    entries.find_map(|path| if path.is_symlink() { Some(path) } else { stranger(&path) })
+}
+
+/// Returns what is no file of one of these names.
+fn no_file(path: &Path, names: &[&str]) -> Option<PathBuf> {
+    let is_ours = !path.is_dir() && names.iter().any(|name| path.ends_with(name));
+    (!is_ours).then(|| path.to_owned())
 }
 
 /// Makes all files beside `out`, and then lets them take its place in one step.
@@ -154,6 +170,11 @@ fn write(folder: &Path, agents: &[CompiledAgent]) -> io::Result<()> {
             write_file(&own, TOOLS, &file.to_text())?;
         }
         write_file(&own, PAGE, &agent.page)?;
+        for (service, text) in &agent.skills {
+            let skill = own.join(SKILLS_FOLDER).join(service);
+            fs::create_dir_all(&skill)?;
+            write_file(&skill, SKILL, text)?;
+        }
     }
     fs::File::open(folder)?.sync_all()
 }

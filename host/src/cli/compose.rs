@@ -3,7 +3,7 @@
 //! The file is read as if it lay among the definition files already, so that whatever would be wrong there
 //! is said before it does. Deliberately absent: calling anything.
 
-use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -71,8 +71,8 @@ impl Documents for Beside {
         let own = if directory == Path::new(".") { Path::new("") } else { directory };
         let below = self.path.strip_prefix(directory).or_else(|_| self.path.strip_prefix(own));
         let Ok(below) = below else { return found };
-        let mut parts = below.components().map(|part| part.as_os_str().to_string_lossy());
-        let Some(name) = parts.next().map(Cow::into_owned) else { return found };
+        let mut parts = below.iter();
+        let Some(name) = parts.next().map(OsStr::to_owned) else { return found };
         let mut entries = found.unwrap_or_default();
         entries.retain(|entry| entry.name != name);
         entries.push(DirEntry { name, is_directory: parts.next().is_some() });

@@ -7,6 +7,7 @@
 mod credentials;
 mod folders;
 mod made;
+mod variables;
 mod yaml;
 
 use std::path::{Path, PathBuf};
@@ -29,7 +30,8 @@ const CLIENT_FILE: &str = "name the JSON file of an MCP client, `{\"mcpServers\"
 /// Reads `{"mcpServers": …}` as Claude Desktop, Cursor and others have it, or the `{"servers": …}` of VS
 /// Code, and makes a runtime file with these servers and a sandbox document for each. Credentials are
 /// replaced by the names of secrets; the commands that store them are printed, and so is whatever nothing was
-/// made of. Without --out, the files are printed and nothing is written; a file that is there is never overwritten.
+/// made of. `${workspaceFolder}` is the folder that has the `.vscode` or `.cursor` which FILE lies in. Without
+/// --out, the files are printed and nothing is written; a file that is there is never overwritten.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: clawhost import claude_desktop_config.json --out tools && clawhost run tools"
@@ -75,7 +77,8 @@ fn read(file: &Path) -> Result<Made, Fail> {
         refused(file, &ForeignError { at: None, reason, help: CLIENT_FILE })
     })?;
     let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
-    let mut made = Made { home, ..Made::default() };
+    let workspace = variables::workspace(file, home.as_deref());
+    let mut made = Made { home, workspace, ..Made::default() };
     for (name, server) in servers {
         made.server(name, server);
     }
@@ -217,6 +220,27 @@ mod tests {
         ] {
             assert!(made.todo.iter().any(|one| one.contains(told)), "{told}: {made:?}");
         }
+    }
+
+    #[test]
+    fn the_workspace_is_where_its_configuration_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(workspace.join(".vscode")).unwrap();
+        let config = json!({"servers": {"a": {"command": "${workspaceFolder}/srv", "args": ["${workspaceFolder}"]}}});
+        let read_at = |file: &str| {
+            let file = workspace.join(file);
+            std::fs::write(&file, config.to_string()).unwrap();
+            read(&file).unwrap_or_else(|fail| panic!("{fail:?}"))
+        };
+        let made = read_at(".vscode/mcp.json");
+        let at = workspace.display();
+        assert_eq!(made.servers["a"]["command"], format!("{at}/srv"));
+        assert_eq!(made.servers["a"]["args"], json!([at.to_string()]), "{made:?}");
+        let made = read_at("mcp.json");
+        assert!(made.servers.is_empty(), "{made:?}");
+        let told = "`a` was left out: nobody knows which folder `${workspaceFolder}` is: ";
+        assert!(made.todo[0].starts_with(told), "{made:?}");
     }
 
     #[test]

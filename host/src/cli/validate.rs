@@ -190,6 +190,7 @@ fn notes(manifest: &Manifest, dropped: &[ToolBinding]) -> Vec<String> {
     notes.extend(manifest.stray_rules(names(), is_declared));
     notes.extend(manifest.stray_tools(names()));
     notes.extend_from_slice(&manifest.notes);
+    notes.extend_from_slice(&manifest.governance.notes);
     let of_claude = |tool: &ToolBinding| {
         let note = claude_note(&tool.name, tool.input_schema.as_ref()?)?;
         Some(format!("{}: {note}", tool.at))

@@ -20,8 +20,7 @@ impl Documents for FileDocuments {
     fn list(&self, directory: &Path) -> io::Result<Vec<DirEntry>> {
         let entry = |entry: io::Result<std::fs::DirEntry>| {
             let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            Ok(DirEntry { name, is_directory: entry.file_type()?.is_dir() })
+            Ok(DirEntry { name: entry.file_name(), is_directory: entry.file_type()?.is_dir() })
         };
         std::fs::read_dir(directory)?.map(entry).collect()
     }
@@ -37,5 +36,25 @@ impl Documents for FileDocuments {
             (Ok(directory), Ok(file)) => !file.starts_with(directory),
             _ => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_by_the_name_it_is_listed_with_whatever_that_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = OsStr::from_bytes(b"a\xff.yaml");
+        std::fs::write(folder.path().join(name), "claw").unwrap();
+        let listed = FileDocuments.list(folder.path()).unwrap();
+        assert_eq!(listed, [DirEntry { name: name.to_owned(), is_directory: false }]);
+        let file = folder.path().join(&listed[0].name);
+        assert_eq!(FileDocuments.read(&file).unwrap(), b"claw");
+        assert!(!FileDocuments.leaves(folder.path(), &file));
     }
 }

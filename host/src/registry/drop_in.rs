@@ -109,7 +109,8 @@ pub(super) struct Fingerprint(Vec<Facts>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     name: String,
-    regular: bool,
+    /// Why it is not read at all.
+    fault: Option<&'static str>,
     len: u64,
     inode: u64,
     modified: Option<SystemTime>,
@@ -144,7 +145,8 @@ pub(super) fn list(dir: &Dir) -> std::io::Result<Listing> {
     let mut files = BTreeMap::new();
     for entry in dir.entries()? {
         let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let whole = entry.file_name();
+        let name = whole.to_string_lossy().into_owned();
         if name.starts_with('.') || entry.file_type()?.is_dir() {
             continue;
         }
@@ -154,7 +156,8 @@ pub(super) fn list(dir: &Dir) -> std::io::Result<Listing> {
             )));
         }
         let Ok(meta) = entry.metadata() else { continue };
-        let facts = Facts::of(&name, &meta);
+        let mut facts = Facts::of(&name, &meta);
+        facts.fault = facts.fault.or(whole.to_str().is_none().then_some(NO_TEXT));
         files.insert(name, facts);
     }
     Ok(listing(&files))
@@ -185,7 +188,7 @@ impl Facts {
     pub(super) fn of(name: &str, meta: &Metadata) -> Self {
         Self {
             name: name.to_owned(),
-            regular: meta.is_file(),
+            fault: (!meta.is_file()).then_some(IRREGULAR),
             len: meta.len(),
             inode: meta.ino(),
             modified: meta.modified().ok().map(cap_std::time::SystemTime::into_std),
@@ -195,10 +198,10 @@ impl Facts {
 }
 
 impl Fingerprint {
-    /// Returns the first of its files that is a link, a FIFO or a device: none of those is
-    /// followed or opened, and a tool without its document would run under another profile.
-    pub(super) fn irregular(&self) -> Option<&str> {
-        self.0.iter().find(|facts| !facts.regular).map(|facts| facts.name.as_str())
+    /// Says why the first of its files that is not read is not: a tool without its document would run under
+    /// another profile.
+    pub(super) fn fault(&self) -> Option<String> {
+        self.0.iter().find_map(|facts| Some(format!("`{}` {}", facts.name, facts.fault?)))
     }
 
     /// Returns the names of the documents that belong to the component.
@@ -238,6 +241,11 @@ fn owner<'a>(document: &str, stems: &BTreeSet<&'a str>) -> Option<&'a str> {
     }
 }
 
+/// What is wrong with a link, a FIFO or a device: none of those is followed or opened.
+const IRREGULAR: &str = "is no regular file: links are not followed here, copy the file itself";
+/// What is wrong with a file that nothing in the host could name.
+const NO_TEXT: &str = "has a name that is no UTF-8 text: rename it";
+
 /// Says why a document that belongs to no component has no effect, and what would be right.
 pub(super) const STRAY: &str = "it belongs to no component here and has no effect: the document of `<stem>.wasm` or \
      `<stem>.wat` is named `<stem>.yaml`, or `<stem>.<tool>.yaml` for one tool of several";
@@ -259,6 +267,8 @@ pub(super) fn read(dir: &Dir, name: &str, bytes_max: u64) -> Result<Vec<u8>, Loa
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
     use std::time::Duration;
 
     use super::*;
@@ -266,7 +276,7 @@ mod tests {
     fn facts(name: &str) -> (String, Facts) {
         let facts = Facts {
             name: name.to_owned(),
-            regular: true,
+            fault: None,
             len: 0,
             inode: 0,
             modified: None,
@@ -314,6 +324,26 @@ mod tests {
         assert!(file("gone").is_due_again());
         assert!(!file("large").is_due_again());
         assert_eq!(read(&dir, "large", 4).unwrap(), b"four");
+    }
+
+    #[test]
+    fn a_file_is_not_read_that_is_none_or_is_called_by_no_text_and_it_is_said_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        for name in [b"a.wat".as_slice(), b"b\xff.wat", b"c.wat", b"c.\xff.yaml"] {
+            dir.write(OsStr::from_bytes(name), b"x").unwrap();
+        }
+        dir.symlink("a.wat", "d.wat").unwrap();
+        let components = list(&dir).unwrap().components;
+        let faults: Vec<Option<String>> = components.values().map(Fingerprint::fault).collect();
+        let told = |name: &str, why: &str| Some(format!("`{name}` {why}"));
+        let expected = [
+            None,
+            told("b\u{fffd}.wat", NO_TEXT),
+            told("c.\u{fffd}.yaml", NO_TEXT),
+            told("d.wat", IRREGULAR),
+        ];
+        assert_eq!(faults, expected);
     }
 
     #[test]

@@ -35,10 +35,8 @@ pub(super) struct Job {
 
 impl Job {
     pub(super) async fn load(self: &Arc<Self>) -> Result<Status, LoadError> {
-        if let Some(name) = self.print.irregular() {
-            return Err(LoadError::Unusable(format!(
-                "`{name}` is no regular file: links are not followed here, copy the file itself"
-            )));
+        if let Some(reason) = self.print.fault() {
+            return Err(LoadError::Unusable(reason));
         }
         let Place { engine, pins, .. } = &self.place;
         let mut turn = engine.turn().await?;

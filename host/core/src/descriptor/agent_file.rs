@@ -217,7 +217,9 @@ pub fn agents(docs: &dyn Documents, folder: &Path) -> Result<Compiled, Vec<Docum
     let mut entries = docs.list(folder).map_err(|error| vec![unread(error)])?;
     entries.sort();
     let is_one = entries.iter().any(|entry| !entry.is_directory && entry.name == TOOLS_FILE);
-    for agent in entries.into_iter().filter(|entry| entry.is_directory).map(|entry| entry.name) {
+    let folders = entries.into_iter().filter(|entry| entry.is_directory);
+    // No agent is called by what is no text.
+    for agent in folders.filter_map(|entry| entry.name.into_string().ok()) {
         let file = folder.join(&agent).join(TOOLS_FILE);
         let bytes = match docs.read(&file) {
             Ok(bytes) => bytes,

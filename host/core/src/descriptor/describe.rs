@@ -1,14 +1,14 @@
 //! `.claw-describe.json`: what a service says of itself.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
 use super::check::{self, METHODS};
 use super::{Credential, ManagedTool, Transport};
 use crate::manifest::DocumentError;
-use crate::manifest::node::{Entry, Node};
+use crate::manifest::node::{Entry, Node, Place};
 use crate::manifest::problem::{Problems, choices};
 use crate::manifest::shape::{self, OBJECT, POSITIVE, STRING, Shape, TEXT, opt, req, shape, shown};
 
@@ -62,6 +62,19 @@ pub struct Descriptor {
     /// What it wants each request to carry. The secret is the name of a variable, as the service knows
     /// it; empty where it names none.
     pub auth: Credential,
+    /// What agents read of when to use it and why.
+    pub(super) skill: Option<Skill>,
+}
+
+/// Where a document for agents lies.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Skill {
+    /// The folder of the descriptor.
+    pub(super) folder: PathBuf,
+    /// From there, or in the image of the service.
+    pub(super) path: String,
+    /// What names it.
+    pub(super) at: Place,
 }
 
 /// One of its tools.
@@ -100,7 +113,7 @@ impl Descriptor {
     pub fn read(file: &Path, bytes: &[u8]) -> Result<Self, Vec<DocumentError>> {
         let mut problems = Problems::default();
         let root = shape::parsed(&mut problems, file, bytes, &FILE);
-        let read = root.map(|root| Reader(&mut problems).descriptor(&root));
+        let read = root.map(|root| Reader(&mut problems).descriptor(&root, file));
         problems.finish(read)
     }
 
@@ -131,10 +144,17 @@ impl Descriptor {
     }
 }
 
+impl Skill {
+    fn read(node: &Node, descriptor: &Path) -> Option<Self> {
+        let folder = descriptor.parent().unwrap_or_else(|| Path::new("")).to_owned();
+        Some(Self { folder, path: node.as_text()?.to_owned(), at: node.at.clone() })
+    }
+}
+
 struct Reader<'a>(&'a mut Problems);
 
 impl Reader<'_> {
-    fn descriptor(&mut self, root: &Node) -> Descriptor {
+    fn descriptor(&mut self, root: &Node, file: &Path) -> Descriptor {
         self.version(root);
         if let Some(memory) = root.entry("memory") {
             let is_any = ["recall", "retain"].iter().any(|key| memory.node.entry(key).is_some());
@@ -155,6 +175,7 @@ impl Reader<'_> {
             tools,
             endpoints: root.list(&["endpoints"]).iter().map(endpoint).collect(),
             auth: root.get(&["auth"]).map_or(Credential::None, |auth| self.auth(auth)),
+            skill: root.get(&["skill"]).and_then(|skill| Skill::read(skill, file)),
         }
     }
 

@@ -1,16 +1,24 @@
-//! `CLAWDAPUS.md`: what an agent reads of its services and tools. It has names as the model sees them, and of
-//! a service that has tools no address.
+//! `CLAWDAPUS.md`: what an agent reads of its services, tools and skills. It has names as the model sees
+//! them, and of a service that has tools no address.
+
+use std::collections::BTreeMap;
 
 use super::{Credential, Descriptor, ManagedTool};
 use crate::names::{NameCollision, Names};
 use crate::visible;
 
-/// Returns the page of an agent.
+/// What a service's skill is called, in a folder of the service's name in this one.
+pub const SKILL_FILE: &str = "SKILL.md";
+/// The folder of an agent's skills.
+pub const SKILLS_FOLDER: &str = "skills";
+
+/// Returns the page of an agent, which has the `skills` of these services.
 pub(super) fn page(
     agent: &str,
     pod: Option<&str>,
     reached: &[(&str, Option<Descriptor>)],
     tools: &[(ManagedTool, Credential)],
+    skills: &BTreeMap<String, String>,
 ) -> Result<String, NameCollision> {
     let canonical: Vec<String> = tools.iter().map(|(tool, _)| tool.canonical()).collect();
     let names = Names::new(canonical.iter().map(String::as_str), [])?;
@@ -30,6 +38,12 @@ pub(super) fn page(
     }
     if tools.is_empty() {
         text.push_str("None.\n");
+    }
+    if !skills.is_empty() {
+        text.push_str("\n## Skills\n\nBefore you use a service, read what it says of that:\n\n");
+    }
+    for service in skills.keys().map(|name| visible::line(name)) {
+        text.push_str(&format!("- `{service}`: `{SKILLS_FOLDER}/{service}/{SKILL_FILE}`\n"));
     }
     Ok(text)
 }

@@ -5,6 +5,7 @@
 
 mod grants;
 mod services;
+mod skills;
 mod stdio;
 
 use std::collections::BTreeMap;
@@ -64,6 +65,15 @@ pub struct PodSurroundings<'a> {
 
 shows!(PodSurroundings<'_> { addresses });
 
+/// What was compiled of a pod.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CompiledPod {
+    /// Its agents.
+    pub agents: Vec<CompiledAgent>,
+    /// What services have that no agent gets, for people.
+    pub notes: Vec<String>,
+}
+
 /// What was compiled for one agent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CompiledAgent {
@@ -73,6 +83,8 @@ pub struct CompiledAgent {
     pub file: Option<AgentFile>,
     /// What it reads of its services and tools.
     pub page: String,
+    /// What these services say of when to use them and why.
+    pub skills: BTreeMap<String, String>,
 }
 
 /// Compiles the pod at `file` for each of its agents.
@@ -82,7 +94,7 @@ pub struct CompiledAgent {
 pub fn compile(
     file: &Path,
     around: &PodSurroundings<'_>,
-) -> Result<Vec<CompiledAgent>, Vec<DocumentError>> {
+) -> Result<CompiledPod, Vec<DocumentError>> {
     let unread = |error: std::io::Error| {
         DocumentError::whole_file(
             file,
@@ -92,7 +104,7 @@ pub fn compile(
     };
     let bytes = around.docs.read(file).map_err(|error| vec![unread(error)])?;
     let read = |root: &Node, problems: &mut Problems| {
-        Some(Compiler::new(file, root, around, problems).agents())
+        Some(Compiler::new(file, root, around, problems).compile())
     };
     parsed(file, &bytes, read)
 }
@@ -128,7 +140,7 @@ impl<'a> Compiler<'a> {
         Self { root, services, around, problems }
     }
 
-    fn agents(mut self) -> Vec<CompiledAgent> {
+    fn compile(mut self) -> CompiledPod {
         self.services.check(self.problems);
         let all = self.root.get(&["services"]).map(Node::entries).unwrap_or_default();
         all.iter().for_each(|service| stdio::check(service, self.problems));
@@ -136,7 +148,8 @@ impl<'a> Compiler<'a> {
         let defaults =
             defaults.map(|entry| grants::read(entry, None, &mut self.services, self.problems));
         self.unknown(defaults.as_deref().unwrap_or_default());
-        all.iter().filter_map(|entry| self.agent(entry, defaults.as_deref())).collect()
+        let agents = all.iter().filter_map(|entry| self.agent(entry, defaults.as_deref()));
+        CompiledPod { agents: agents.collect(), notes: self.services.into_notes() }
     }
 
     /// Compiles a service that is an agent: it says so, or asks for tools.
@@ -175,7 +188,10 @@ impl<'a> Compiler<'a> {
             .iter()
             .map(|name| (name.as_str(), self.services.described(name, self.problems).cloned()))
             .collect();
-        let page = page::page(&agent.key, pod, &reached, &file.tools);
+        let of_tools = file.tools.iter().map(|(tool, _)| &tool.service);
+        let skill = |name: &String| Some((name.clone(), self.services.skill(name)?.to_owned()));
+        let skills: BTreeMap<_, _> = surfaces.iter().chain(of_tools).filter_map(skill).collect();
+        let page = page::page(&agent.key, pod, &reached, &file.tools, &skills);
         if let Err(collision) = &page {
             let help = "call one of the tools otherwise";
             self.problems.invalid(&agent.at, collision.to_string(), help);
@@ -184,6 +200,7 @@ impl<'a> Compiler<'a> {
             name: agent.key.clone(),
             file: Some(file).filter(|file| !file.tools.is_empty() || file.budget.is_some()),
             page: page.unwrap_or_default(),
+            skills,
         }
     }
 

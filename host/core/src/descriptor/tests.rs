@@ -24,7 +24,7 @@ impl Documents for Files {
             self.0.iter().filter_map(|(name, _)| Path::new(name).strip_prefix(directory).ok());
         let names = below.filter_map(|path| path.iter().next()?.to_str());
         let entry =
-            |name: &str| DirEntry { name: name.to_owned(), is_directory: !name.contains("json") };
+            |name: &str| DirEntry { name: name.into(), is_directory: !name.contains("json") };
         Ok(names.map(entry).collect())
     }
 }
@@ -53,6 +53,13 @@ fn compiled(
     pod: &str,
     more: &[(&'static str, &str)],
 ) -> Result<Vec<CompiledAgent>, Vec<DocumentError>> {
+    compiled_pod(pod, more).map(|pod| pod.agents)
+}
+
+fn compiled_pod(
+    pod: &str,
+    more: &[(&'static str, &str)],
+) -> Result<CompiledPod, Vec<DocumentError>> {
     let mut files = vec![("p/pod.yaml", pod.to_owned()), ("p/desk.json", DESK.to_owned())];
     files.extend(more.iter().map(|(name, text)| (*name, (*text).to_owned())));
     let (docs, addresses) = (Files(files), BTreeMap::new());
@@ -522,6 +529,33 @@ fn a_program_of_a_pod_is_reached_by_its_tools_alone() {
         pod.replace("x-claw: {describe-file", "x-claw: {mcp-stdio: {command: t}, describe-file");
     let agents = compiled(&program, &[]).unwrap();
     assert_eq!(agents[0].file.clone().unwrap().tools.len(), 2);
+}
+
+#[test]
+fn who_reaches_a_service_or_has_tools_of_it_gets_its_skill() {
+    let described = |skill: &str| DESK.replacen('{', &format!(r#"{{"skill": "{skill}", "#), 1);
+    let (below, inside) = (described("docs/SKILL.md"), described("/app/SKILL.md"));
+    let more = [("p/other.json", below.as_str()), ("p/docs/SKILL.md", "# When\n")];
+    let reaches = pod("tools: []").replace("desk.json", "other.json");
+    let agent = |pod: &str| compiled(pod, &more).unwrap().remove(0);
+    let CompiledAgent { page, skills, .. } = agent(&reaches);
+    assert_eq!(skills["trading-api"], "# When\n");
+    assert!(page.ends_with("\n- `trading-api`: `skills/trading-api/SKILL.md`\n"), "{page}");
+    let without = agent(&reaches.replace("service://trading-api, ", ""));
+    assert!(without.skills.is_empty() && !without.page.contains("## Skills"), "{}", without.page);
+    let program = pod("tools: [trading-api]")
+        .replace("surfaces: [service://trading-api, ", "surfaces: [")
+        .replace("describe-file: desk", "mcp-stdio: {command: t}, describe-file: other");
+    assert_eq!(agent(&program).skills.len(), 1, "it has its tools");
+    let gone = told(compiled(&reaches, &more[..1]));
+    let says = "the skill `p/docs/SKILL.md` cannot be read: it does not exist";
+    assert!(gone.contains("p/other.json:1:") && gone.contains(says), "{gone}");
+    // What lies in an image is nobody's mistake, and nobody's skill.
+    let compiled = compiled_pod(&reaches, &[("p/other.json", &inside)]).unwrap();
+    let [note] = compiled.notes.as_slice() else { panic!("{:?}", compiled.notes) };
+    let begins = "p/other.json:1: no agent gets the skill of `trading-api`: `/app/SKILL.md` is in";
+    assert!(note.starts_with(begins), "{note}");
+    assert!(compiled.agents[0].skills.is_empty(), "{compiled:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Definition files: what the operator says about single tools beside their documents, which the
 //! protocol has no place for: when to try again, which hosts a call is kept to, what it costs, what
-//! has to hold before and after it, how often arguments may be wrong.
+//! has to hold before and after it, how often arguments may be wrong. `schema` has a place there, too, and
+//! is here for tools that have no document.
 //!
 //! The runtime file names them; they are closed like it. Nothing in them grants anything.
 
@@ -17,10 +18,11 @@ use serde_json::{Map, Value};
 use self::composite::{COMPOSITE, METADATA};
 use self::network::NETWORK;
 pub use self::network::NetworkPolicy;
+use super::keywords;
 use super::node::{self, Entry, Node, Place};
 use super::problem::{DocumentError, Problems, choices, near, nearest};
-use super::shape::{self, ANY, COUNT, SHARE, Shape, TEXT, opt, req, shape, shown, up_to};
-use super::tool::ToolBinding;
+use super::shape::{self, ANY, COUNT, OBJECT, SHARE, Shape, TEXT, opt, req, shape, shown, up_to};
+use super::tool::{self, ToolBinding};
 use crate::bridged;
 use crate::catalog::{Tool, ckp_name, declares};
 use crate::composite::{Composite, CompositeBounds};
@@ -62,12 +64,17 @@ shape! { TOOL = {
         jitter: SHARE,
         retry_on: [+ ["timeout" | "unavailable" | "rate_limited"]],
     },
+    schema: OBJECT,
 }}
 
 shape! { FILE = {
     version!: (Shape::Int { min: VERSION, max: VERSION }),
     tools!: (Shape::Dict(&TOOL)),
 }}
+
+/// Where a definition has schemas.
+const SCHEMAS: [&[&str]; 3] =
+    [&["schema"], &["composite", "input_schema"], &["metadata", "input_schema"]];
 
 /// How often something may be tried.
 const STEP_ATTEMPTS: Shape = Shape::Int { min: 1, max: RETRY_POLICY_ATTEMPTS_MAX };
@@ -94,6 +101,8 @@ pub struct Definition {
     pub composite: Option<Arc<Composite>>,
     /// What a call may reach of the network, of what its profile grants.
     pub network: Option<NetworkPolicy>,
+    /// JSON Schema that arguments have to match beside those of the tool and its documents.
+    pub schema: Option<Value>,
     /// What has to hold before and after a call.
     pub contract: Contract,
     /// What a call costs, as it was written, for the record.
@@ -116,6 +125,8 @@ pub struct Governance {
     pub immune: ImmuneSettings,
     /// Every tool that is named, as a CKP name, and where.
     pub(super) named: Vec<(String, Place)>,
+    /// What in the definition files does less than its author may think, for people.
+    pub notes: Vec<String>,
 }
 
 impl Definition {
@@ -244,6 +255,8 @@ impl Governance {
                 problems.invalid(&entry.at, reason, "define each tool once, in one file");
             }
             let definition = Reader(problems).definition(entry);
+            let schemas = SCHEMAS.iter().filter_map(|path| entry.node.get(path));
+            schemas.for_each(|schema| keywords::misspelt_in(schema, &mut self.notes));
             self.definitions.insert(name.clone(), Arc::new(definition));
             self.named.push((name, entry.at.clone()));
         }
@@ -261,6 +274,7 @@ impl Reader<'_> {
             is_stated: node.get(&["retry_policy", "retry_on"]).is_some(),
             composite: self.composed(entry),
             network: node.get(&["network_policy"]).map(|policy| self.network(policy)),
+            schema: node.entry("schema").map(|entry| self.schema(entry)),
             contract: Contract {
                 preconditions: self.conditions(node, "preconditions", Root::Args),
                 postconditions: self.conditions(node, "postconditions", Root::Result),
@@ -269,6 +283,11 @@ impl Reader<'_> {
             repair_attempts_max: attempts.and_then(|max| u32::try_from(max).ok()),
             calls_per_minute: node.number(&["rate_policy", "calls_per_minute"]),
         }
+    }
+
+    fn schema(&mut self, entry: &Entry) -> Value {
+        tool::check_arguments(entry, self.0);
+        entry.node.to_json()
     }
 
     fn retry(&mut self, policy: &Node) -> RetryPlan {

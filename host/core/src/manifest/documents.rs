@@ -1,5 +1,6 @@
 //! How documents are reached: the host reads files and asks registries, tests read a map.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,8 +59,8 @@ impl Documents for OneDocument {
 /// One thing in a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DirEntry {
-    /// Its last path component.
-    pub name: String,
+    /// Its last path component, which need be no text.
+    pub name: OsString,
     /// It is a directory, and no symbolic link.
     pub is_directory: bool,
 }

@@ -60,11 +60,12 @@ impl Walk<'_> {
         let listed = if empty { Path::new(".") } else { directory };
         for entry in self.docs.list(listed).unwrap_or_default() {
             let path = directory.join(&entry.name);
-            let hidden = entry.name.starts_with('.');
+            let name = entry.name.to_string_lossy();
+            let hidden = name.starts_with('.');
             match entry.is_directory {
                 true if is_deep && !hidden => self.directory(&path, segments),
-                true if is_match(segment, &entry.name) => self.directory(&path, rest),
-                false if rest.is_empty() && is_match(segment, &entry.name) => self.files.push(path),
+                true if is_match(segment, &name) => self.directory(&path, rest),
+                false if rest.is_empty() && is_match(segment, &name) => self.files.push(path),
                 _ => {}
             }
         }

@@ -88,14 +88,15 @@ pub(crate) fn misspelt(of: &Document) -> Vec<String> {
     let mut notes = Vec::new();
     if of.is(Kind::Tool) && of.package.is_none() {
         let schemas = SCHEMAS.iter().filter_map(|key| of.spec.entry(key));
-        schemas.for_each(|entry| schema(&entry.node, &mut notes));
+        schemas.for_each(|entry| misspelt_in(&entry.node, &mut notes));
     }
     notes
 }
 
-fn schema(node: &Node, notes: &mut Vec<String>) {
-    match &node.value {
-        Value::List(items) => items.iter().for_each(|item| schema(item, notes)),
+/// Adds a note for each keyword of a schema that is nearly another.
+pub(crate) fn misspelt_in(schema: &Node, notes: &mut Vec<String>) {
+    match &schema.value {
+        Value::List(items) => items.iter().for_each(|item| misspelt_in(item, notes)),
         Value::Map(entries) => entries.iter().for_each(|entry| keyword(entry, notes)),
         _ => {}
     }
@@ -115,9 +116,9 @@ fn keyword(entry: &Entry, notes: &mut Vec<String>) {
     match &node.value {
         _ if VALUES.contains(&key) || LISTS.contains(&key) => {}
         Value::Map(named) if NAMES.contains(&key) => {
-            named.iter().for_each(|entry| schema(&entry.node, notes));
+            named.iter().for_each(|entry| misspelt_in(&entry.node, notes));
         }
-        _ => schema(node, notes),
+        _ => misspelt_in(node, notes),
     }
 }
 

@@ -192,7 +192,7 @@ impl<'a> Loader<'a> {
 
     /// A directory without a document is a mistake, not an empty manifest.
     fn read_directory(&mut self, path: &Path, mut entries: Vec<DirEntry>) {
-        entries.retain(|entry| !entry.is_directory && is_document(&entry.name));
+        entries.retain(|entry| !entry.is_directory && is_document(&entry.name.to_string_lossy()));
         entries.sort();
         entries.iter().for_each(|file| self.read_loose(&path.join(&file.name)));
         if entries.is_empty() {

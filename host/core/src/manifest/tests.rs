@@ -39,7 +39,7 @@ impl Documents for Files {
             };
             let mut parts = rest.components();
             if let Some(first) = parts.next() {
-                let name = first.as_os_str().to_str().unwrap().to_owned();
+                let name = first.as_os_str().to_owned();
                 entries.insert(DirEntry { name, is_directory: parts.next().is_some() });
             }
         }

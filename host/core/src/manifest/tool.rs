@@ -100,21 +100,19 @@ pub(crate) fn check(spec: &Node, report: &mut Problems) {
     }
     mcp::check(spec, report);
     check_composite(spec, report);
-    let before = report.count();
-    for key in ["input_schema", "output_schema"] {
-        spec.entry(key).into_iter().for_each(|entry| check_schema(entry, report));
-    }
-    if report.none_since(before) {
-        check_type(spec, report);
-    }
+    spec.entry("input_schema").into_iter().for_each(|entry| check_arguments(entry, report));
+    spec.entry("output_schema").into_iter().for_each(|entry| check_schema(entry, report));
 }
 
-/// Reports a schema of arguments of another type than the one that MCP has for them: no call could
-/// meet it, and no client would take it.
-fn check_type(spec: &Node, report: &mut Problems) {
-    let Some(stated) = spec.get(&["input_schema", "type"]) else { return };
-    if stated.as_text() != Some("object") {
-        let reason = "`input_schema` is not of `type: object`, which arguments always are";
+/// Reports a schema of arguments that cannot be used, or is of another type than the one that MCP has for
+/// them: no call could meet it, and no client would take it.
+pub(crate) fn check_arguments(entry: &Entry, report: &mut Problems) {
+    let before = report.count();
+    check_schema(entry, report);
+    let stated = entry.node.get(&["type"]).filter(|_| report.none_since(before));
+    if let Some(stated) = stated.filter(|stated| stated.as_text() != Some("object")) {
+        let reason =
+            format!("`{}` is not of `type: object`, which arguments always are", entry.key);
         report.invalid(&stated.at, reason, "write `type: object`");
     }
 }

@@ -122,12 +122,15 @@ impl PathNames {
     /// Returns the names for a tool with these schemas: its own and, where it has one, that of
     /// its document.
     pub fn of<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> Self {
-        let mut names = BTreeSet::new();
-        for schema in schemas {
-            let parts = Parts::of(schema).formatted();
-            find_formatted(schema, &parts, &mut names);
-        }
-        Self(names)
+        let mut names = Self::default();
+        schemas.into_iter().for_each(|schema| names.add(schema));
+        names
+    }
+
+    /// Adds the names that one more schema of the tool declares.
+    pub fn add(&mut self, schema: &Value) {
+        let parts = Parts::of(schema).formatted();
+        find_formatted(schema, &parts, &mut self.0);
     }
 
     /// Returns every path in `arguments`, at any depth, in canonical form; below the name of a

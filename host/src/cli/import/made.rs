@@ -20,6 +20,8 @@ pub(super) struct Made {
     pub(super) digests: BTreeMap<String, String>,
     /// The home folder, which is no server's, without links. Nothing is granted where nobody knows it.
     pub(super) home: Option<PathBuf>,
+    /// The workspace that the configuration is of, where it is of one.
+    pub(super) workspace: Option<PathBuf>,
 }
 
 /// What an entry may call its address.
@@ -38,7 +40,7 @@ const FORMS: [Form; 3] = [
 ];
 
 /// Why nothing is made of a server, and what would be right.
-type Unmade = (String, &'static str);
+pub(super) type Unmade = (String, &'static str);
 
 /// Programs that fetch what they run, which a sandbox without a network cannot.
 const FETCHERS: [&str; 6] = ["npx", "uvx", "bunx", "pipx", "docker", "podman"];
@@ -50,7 +52,7 @@ impl Made {
         if name != given {
             self.todo.push(format!("`{given}` is called `{name}` here"));
         }
-        match self.entry(&name, server) {
+        match self.located(server).and_then(|server| self.entry(&name, &server)) {
             Ok(entry) => drop(self.servers.insert(name, entry)),
             Err((reason, help)) => {
                 self.todo.push(format!("`{given}` was left out: {reason}: {help}"));

@@ -305,6 +305,22 @@ async fn a_schema_that_several_give_a_tool_holds_once() {
     }
 }
 
+#[tokio::test]
+async fn the_schema_of_a_definition_holds_and_is_shown_beside_the_tool_s_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut manifest = default_manifest(folder.path());
+    manifest.catalog = CatalogMode::Search;
+    let text = "version: 1\ntools: { find_tool: { schema: { properties: { query: { maxLength: 5, format: path } } } } }";
+    manifest.governance.read(Path::new("d.yaml"), text.as_bytes()).unwrap();
+    let catalog = own_tools(manifest);
+    let tool = catalog.find("find_tool").unwrap();
+    let shown = &tool.definition.input_schema;
+    let query = serde_json::json!({"type": "string", "maxLength": 5, "format": "path"});
+    assert_eq!((&shown["properties"]["query"], tool.input.len()), (&query, 2));
+    assert_eq!(shown["additionalProperties"], false, "what it says itself is there still");
+    assert_eq!(tool.paths.paths(&serde_json::json!({"query": "a"})).len(), 1);
+}
+
 /// Returns why the composite `twice` of a registry is not served under this manifest.
 fn refused_of_registry(manifest: Manifest) -> Option<String> {
     let sources = sources(&Arc::new(Engine::new(1, None).unwrap()), &Arc::new(manifest));

@@ -75,6 +75,7 @@ impl Binder {
             grants,
         };
         self.sources.manifest.governance.bind(&mut tool);
+        self.keep_to_schema(&mut tool)?;
         keep_to_policy(&mut tool, code)?;
         Ok(tool)
     }
@@ -94,6 +95,16 @@ impl Binder {
         let mut servers = self.sources.manifest.mcp_servers.iter();
         servers.any(|one| one.name == *server && one.internal_only)
             && binding.is_none_or(|binding| binding.mcp.is_none())
+    }
+
+    /// Adds the schema of a tool's definition to those that hold, and to what clients are shown.
+    fn keep_to_schema(&self, tool: &mut Tool) -> Result<(), String> {
+        let own = tool.governed.clone();
+        let Some(schema) = own.as_ref().and_then(|own| own.schema.as_ref()) else { return Ok(()) };
+        self.compile(Some(schema), &mut tool.input)?;
+        tool.definition.input_schema = together(&tool.definition.input_schema, schema);
+        tool.paths.add(schema);
+        Ok(())
     }
 
     /// Adds a schema to those that hold, where it is not one of them.

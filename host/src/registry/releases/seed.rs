@@ -101,8 +101,8 @@ impl Gathered {
     ) -> Result<(), Vec<DocumentError>> {
         let file = path.join(name);
         let failed = |reason: String| vec![wrong(&file, reason)];
-        if let Some(other) = print.irregular() {
-            return Err(failed(format!("`{other}` is no regular file")));
+        if let Some(reason) = print.fault() {
+            return Err(failed(reason));
         }
         let read = |name: &str, bytes_max| {
             drop_in::read(dir, name, bytes_max).map_err(|error| failed(error.to_string()))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::stdio::STDIO;
-use super::{CLAW, PodSurroundings};
+use super::{CLAW, PodSurroundings, skills};
 use crate::descriptor::{Descriptor, FILE_NAME};
 use crate::egress;
 use crate::limits::POD_SERVICE_NAME_BYTES_MAX;
@@ -31,6 +31,9 @@ pub(super) struct Services<'a> {
     described: BTreeMap<String, Option<Descriptor>>,
     /// What describes these is wrong.
     faulty: BTreeSet<String>,
+    /// What those say to agents of when to use them and why.
+    skills: BTreeMap<String, String>,
+    notes: Vec<String>,
     file: &'a Path,
 }
 
@@ -39,7 +42,9 @@ impl<'a> Services<'a> {
         let services = root.get(&["services"]).map(Node::entries).unwrap_or_default().iter();
         let all = services.map(|Entry { key, node, .. }| (key.as_str(), node)).collect();
         let base = file.parent().unwrap_or_else(|| Path::new("")).to_owned();
-        Self { base, all, around, described: BTreeMap::new(), faulty: BTreeSet::new(), file }
+        let (described, skills) = (BTreeMap::new(), BTreeMap::new());
+        let (faulty, notes) = (BTreeSet::new(), Vec::new());
+        Self { base, all, around, described, faulty, skills, notes, file }
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -86,12 +91,36 @@ impl<'a> Services<'a> {
         if !self.described.contains_key(name) {
             let before = problems.count();
             let read = self.read(name, problems);
+            self.take_skill(name, read.as_ref(), problems);
             if !problems.none_since(before) {
                 self.faulty.insert(name.to_owned());
             }
             self.described.insert(name.to_owned(), read);
         }
         self.described.get(name)?.as_ref()
+    }
+
+    /// Reads the skill of a service, where it has one that lies here.
+    fn take_skill(&mut self, name: &str, of: Option<&Descriptor>, problems: &mut Problems) {
+        let Some(skill) = of.and_then(|of| of.skill.as_ref()) else { return };
+        if Path::new(&skill.path).is_absolute() {
+            let (at, path) = (&skill.at, shown(&skill.path));
+            self.notes.push(format!(
+                "{at}: no agent gets the skill of `{name}`: `{path}` is in its image, which nothing looks into; put it beside the descriptor, and name it by its path from there"
+            ));
+        } else if let Some(text) = skills::read(skill, self.around.docs, problems) {
+            self.skills.insert(name.to_owned(), text);
+        }
+    }
+
+    /// Returns the skill of a service that was [described](Self::described).
+    pub(super) fn skill(&self, name: &str) -> Option<&str> {
+        self.skills.get(name).map(String::as_str)
+    }
+
+    /// Returns what services have that no agent gets, for people.
+    pub(super) fn into_notes(self) -> Vec<String> {
+        self.notes
     }
 
     /// Says whether it was told what is wrong with what describes a service.

@@ -19,6 +19,7 @@ const FULL: &str = r#"  read_file:
     retry_policy: { max_attempts: 4, initial_ms: 100, multiplier: 1.5, max_ms: 900, jitter: 0.25, retry_on: [timeout, rate_limited] }
     cost_hint: { usd_per_call: 0.002, tokens: 10, latency_ms: 5, class: cheap }
     repair_policy: { max_attempts: 2 }
+    schema: { properties: { path: { maxLength: 9 } } }
     contract:
       preconditions:
         - { field: args.path, operator: not_empty }
@@ -37,6 +38,8 @@ fn every_key_is_read() {
     assert_eq!(plan.on, RetryOn { rate_limited: true, timeout: true, unavailable: false });
     assert_eq!(own.cost_hint.as_ref().unwrap()["usd_per_call"], json!(0.002));
     assert_eq!(own.repair_attempts_max, Some(2));
+    assert_eq!(own.schema, Some(json!({"properties": {"path": {"maxLength": 9}}})));
+    assert_eq!(all.notes, [""; 0]);
     let Contract { preconditions, postconditions } = &own.contract;
     assert_eq!((preconditions.len(), postconditions.len()), (2, 2));
     assert!(postconditions[1].holds(&json!({"kind": null})));
@@ -123,6 +126,12 @@ fn what_is_wrong_is_refused_where_it_stands() {
             "is `ftp`",
         ),
         ("  a: { composite: {} }", "`tools.a.composite.steps` is missing"),
+        ("  a: { schema: true }", "`tools.a.schema` is"),
+        ("  a: { schema: { type: array } }", "d.yaml:3:24: `schema` is not of `type: object`"),
+        (
+            "  a: { schema: { properties: { x: { type: strng } } } }",
+            "d.yaml:3:43: `schema` cannot be used at `/properties/x/type`",
+        ),
         ("  a: { retry_policy: {} }", "`tools.a.retry_policy.max_attempts` is missing"),
         ("  a: { retry_policy: { max_attempts: 11 } }", "write a whole number from 1 to 10"),
         (
@@ -173,6 +182,25 @@ fn what_is_wrong_is_refused_where_it_stands() {
     assert!(all.read(Path::new("d.yaml"), b"\xff").is_err());
     let many = "{field: args, operator: exists}, ".repeat(CONTRACT_CONDITIONS_MAX + 1);
     assert!(read(&format!("  a: {{contract: {{preconditions: [{many}]}}}}")).is_err());
+}
+
+#[test]
+fn a_keyword_that_is_nearly_another_is_noted_in_every_schema_of_a_definition() {
+    let steps = "steps: [{ tool_name: t, output_key: k }]";
+    let text = format!(
+        "  a: {{ schema: {{ require: [x] }} }}
+  b: {{ composite: {{ input_schema: {{ properties: {{ y: {{ maxlength: 1 }} }} }}, {steps} }} }}
+  c: {{ metadata: {{ input_schema: {{ propertie: {{}} }}, composite_{steps} }} }}"
+    );
+    let notes = read(&text).unwrap().notes;
+    assert_eq!(notes.len(), 3, "{notes:?}");
+    for (note, begins) in notes.iter().zip([
+        "d.yaml:3: `require` is no keyword",
+        "d.yaml:4: `maxlength` is no keyword",
+        "d.yaml:5: `propertie` is no keyword",
+    ]) {
+        assert!(note.starts_with(begins), "{note}");
+    }
 }
 
 #[test]

@@ -191,7 +191,7 @@ mod tests {
         }
 
         fn list(&self, directory: &Path) -> std::io::Result<Vec<DirEntry>> {
-            let entry = |name: &str, is_directory| DirEntry { name: name.to_owned(), is_directory };
+            let entry = |name: &str, is_directory| DirEntry { name: name.into(), is_directory };
             Ok(match directory.to_str() {
                 Some("conf") => vec![entry("d", true), entry("again.yaml", false)],
                 _ => vec![entry("b.yaml", false), entry("a.yaml", false), entry("x.md", false)],

@@ -14,8 +14,7 @@ impl Documents for Disk {
     fn list(&self, directory: &Path) -> io::Result<Vec<DirEntry>> {
         let entry = |entry: io::Result<std::fs::DirEntry>| {
             let entry = entry?;
-            let name = entry.file_name().into_string().map_err(|_| io::ErrorKind::InvalidData)?;
-            Ok(DirEntry { name, is_directory: entry.file_type()?.is_dir() })
+            Ok(DirEntry { name: entry.file_name(), is_directory: entry.file_type()?.is_dir() })
         };
         std::fs::read_dir(directory)?.map(entry).collect()
     }
@@ -35,11 +34,12 @@ fn samples(folder: &str) -> Vec<Sample> {
     let mut entries = Disk.list(&folder).unwrap();
     entries.sort();
     let files = entries.into_iter().filter(|entry| !entry.is_directory);
+    let files = files.map(|file| file.name.into_string().unwrap());
     let read = |file: &str| {
         let mut manifest = load(&Disk, &[folder.join(file)], around)?;
         Settings::default().apply(&mut manifest).map(|()| manifest)
     };
-    files.map(|file| (file.name.clone(), read(&file.name))).collect()
+    files.map(|file| (file.clone(), read(&file))).collect()
 }
 
 #[test]
