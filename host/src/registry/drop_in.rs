@@ -157,7 +157,7 @@ pub(super) fn list(dir: &Dir) -> std::io::Result<Listing> {
         }
         let Ok(meta) = entry.metadata() else { continue };
         let mut facts = Facts::of(&name, &meta);
-        facts.fault = facts.fault.or(whole.to_str().is_none().then_some(NO_TEXT));
+        facts.fault = facts.fault.or_else(|| whole.to_str().is_none().then_some(NO_TEXT));
         files.insert(name, facts);
     }
     Ok(listing(&files))
