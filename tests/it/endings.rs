@@ -123,6 +123,7 @@ async fn a_call_whose_fuel_is_used_up_ends_for_that_and_at_once() {
     let error = wait::within("no fuel", host.call(guest.tool(), json!({}))).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Timeout, "{error}");
     assert_eq!(error.data["limit"], "fuel", "{error}");
+    assert!(error.message.contains("did as much as 200 ms allow"), "{error}");
     host.check_audit();
 }
 

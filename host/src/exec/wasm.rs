@@ -368,7 +368,14 @@ fn exceeded(error: &wasmtime::Error) -> Option<Exceeded> {
 fn over_limit(exceeded: Exceeded, cause: &wasmtime::Error, admitted: &Admitted) -> CallError {
     let tool = &admitted.resolved().tool().definition.name;
     let error = match exceeded {
-        Exceeded::Time | Exceeded::Fuel => CallError::too_late(tool, admitted.timeout()),
+        Exceeded::Time => CallError::too_late(tool, admitted.timeout()),
+        Exceeded::Fuel => {
+            let ms = admitted.timeout().as_millis();
+            let text = format!(
+                "`{tool}` did as much as {ms} ms allow before they were over, and was stopped"
+            );
+            CallError::new(ErrorKind::Timeout, text)
+        }
         Exceeded::Startup => CallError::new(
             ErrorKind::Timeout,
             format!("`{tool}` did not start within {GUEST_STARTUP_MS} ms and was stopped"),
