@@ -21,12 +21,19 @@ pub(crate) enum Line {
 pub(crate) struct Lines<R> {
     reader: R,
     bytes_max: usize,
+    ended: bool,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// Returns the lines of `reader`.
     pub(crate) const fn new(reader: R, bytes_max: usize) -> Self {
-        Self { reader, bytes_max }
+        Self { reader, bytes_max, ended: false }
+    }
+
+    /// Says whether the line that was returned last ended in a newline: what the stream ends in may be the beginning
+    /// of one.
+    pub(crate) const fn ended(&self) -> bool {
+        self.ended
     }
 
     /// Returns what it reads from.
@@ -56,7 +63,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             started = true;
             let mut parts = chunk.splitn(2, |byte| *byte == b'\n');
             let part = parts.next().unwrap_or_default();
-            let ended = parts.next().is_some();
+            self.ended = parts.next().is_some();
             if bytes <= self.bytes_max {
                 text.extend_from_slice(part);
             }
@@ -65,9 +72,9 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
                 text.truncate(LINE_BEGINNING_BYTES_MAX.min(self.bytes_max));
                 text.shrink_to_fit();
             }
-            let used = part.len() + usize::from(ended);
+            let used = part.len() + usize::from(self.ended);
             self.reader.consume(used);
-            if ended {
+            if self.ended {
                 return Ok(Some(self.finish(text, bytes)));
             }
         }
@@ -116,6 +123,15 @@ mod tests {
         for buffer in 1..9 {
             let found = all(b"one\n\ntwo\r\nlast", buffer, 5).await;
             assert_eq!(found, [text("one"), text(""), text("two\r"), text("last")]);
+        }
+    }
+
+    #[tokio::test]
+    async fn it_is_known_whether_a_line_ended() {
+        let mut lines = Lines::new(BufReader::with_capacity(3, &b"one\nlast"[..]), 5);
+        for (read, ended) in [("one", true), ("last", false)] {
+            assert_eq!(lines.next().await.unwrap(), Some(text(read)));
+            assert_eq!(lines.ended(), ended, "{read}");
         }
     }
 

@@ -260,7 +260,7 @@ impl Catalog {
 
     /// Says whether a source that has not said yet what it has may have the tool that a caller means.
     pub fn may_come(&self, name: &str) -> bool {
-        let name = ClawUri::parse_tool(name).map_or_else(|| name.to_owned(), |uri| uri.name);
+        let name = ClawUri::any_tool_name(name).unwrap_or_else(|| name.to_owned());
         let own = name
             .strip_prefix("mcp.")
             .map_or_else(|| name.clone(), |rest| rest.replacen('.', "-", 1));
@@ -272,7 +272,7 @@ impl Catalog {
     /// Returns why a tool that is known is not served, by any of its names.
     pub fn refused_as(&self, name: &str) -> Option<&Refused> {
         let own = match name.starts_with("claw://") {
-            true => ClawUri::parse_tool(name)?.name,
+            true => ClawUri::any_tool_name(name)?,
             false => ckp_name(name),
         };
         self.refused

@@ -165,19 +165,22 @@ impl ClawUri {
         }
     }
 
-    /// Returns what `claw://local/tool/<name>` or `claw://local/tool/<name>@<version>` says, else
-    /// nothing.
-    pub fn parse_tool(text: &str) -> Option<LocalUri> {
+    /// Returns the name of the tool that an address may mean, in whatever version and of whatever registry, else
+    /// nothing: of one name there is one tool at most.
+    pub fn any_tool_name(text: &str) -> Option<String> {
         match Self::parse(text).ok()? {
-            Self::Local(uri) if uri.kind == Kind::Tool => Some(uri),
-            Self::Local(_) | Self::Registry(_) => None,
+            Self::Local(uri) => (uri.kind == Kind::Tool).then_some(uri.name),
+            Self::Registry(uri) => Some(uri.name),
         }
     }
 
     /// Returns the name in `claw://local/tool/<name>`, else nothing: where only names count, an
     /// address with a version would say more than is looked at.
     pub fn parse_tool_name(text: &str) -> Option<String> {
-        Self::parse_tool(text).filter(|uri| uri.version.is_none()).map(|uri| uri.name)
+        match Self::parse(text).ok()? {
+            Self::Local(uri) if uri.kind == Kind::Tool && uri.version.is_none() => Some(uri.name),
+            Self::Local(_) | Self::Registry(_) => None,
+        }
     }
 }
 
@@ -407,16 +410,21 @@ mod tests {
     }
 
     #[test]
-    fn only_a_local_tool_address_yields_a_tool_name() {
+    fn an_address_of_a_tool_yields_its_name() {
         assert_eq!(ClawUri::parse_tool_name("claw://local/tool/a").as_deref(), Some("a"));
         assert_eq!(ClawUri::parse_tool_name("claw://local/tool/a@1.0.0"), None);
         assert_eq!(ClawUri::parse_tool_name("claw://local/skill/a"), None);
         assert_eq!(ClawUri::parse_tool_name("claw://tool/a"), None);
         assert_eq!(ClawUri::parse_tool_name("claw://registry/n/a@1.0.0"), None);
-        let parsed = ClawUri::parse_tool("claw://local/tool/a@1.0.0").unwrap();
-        assert_eq!((parsed.name.as_str(), parsed.version.as_deref()), ("a", Some("1.0.0")));
-        assert_eq!(ClawUri::parse_tool("claw://local/skill/a@1.0.0"), None);
-        assert_eq!(ClawUri::parse_tool("claw://registry/n/a@1.0.0"), None);
+        let any = ClawUri::any_tool_name;
+        for text in
+            ["claw://local/tool/a", "claw://local/tool/a@1.0.0", "claw://registry/n/a@1.0.0"]
+        {
+            assert_eq!(any(text).as_deref(), Some("a"), "{text}");
+        }
+        for text in ["claw://local/skill/a@1.0.0", "claw://tool/a", "a"] {
+            assert_eq!(any(text), None, "{text}");
+        }
     }
 
     proptest! {

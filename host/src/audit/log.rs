@@ -46,7 +46,7 @@ pub struct AuditLog {
     pub(super) key: Option<PublicKey>,
     /// Bytes of whole lines, for who looks at the chain as it grows.
     pub(super) grown: watch::Sender<u64>,
-    /// It did not take the last record, which was said.
+    /// It did not take a record, which was said, and no call has begun since.
     refuses: AtomicBool,
 }
 
@@ -156,18 +156,18 @@ impl AuditLog {
     /// The disk refuses the record. The caller must then refuse the call: no record, no execution.
     pub fn append(&self, event: Event, facts: &Facts) -> std::io::Result<()> {
         let appended = self.append_one(event, &facts.without_secrets(&self.secrets.redactor()));
-        self.tell(&appended);
+        self.tell(event, &appended);
         appended?;
         self.note_gaps(self.copies.gaps());
         Ok(())
     }
 
-    /// Says once why there is no record: whoever called is told that there is none, and nothing of the reason.
-    fn tell(&self, appended: &std::io::Result<()>) {
-        match (appended, self.refuses.load(Ordering::Relaxed)) {
-            (Ok(()), true) => self.refuses.store(false, Ordering::Relaxed),
-            (Err(error), false) => {
-                self.refuses.store(true, Ordering::Relaxed);
+    /// Says once why there is no record: whoever called is told that there is none, and nothing of the reason. That
+    /// a call can end says nothing of whether one can begin.
+    fn tell(&self, event: Event, appended: &std::io::Result<()>) {
+        match appended {
+            Ok(()) if event == Event::Received => self.refuses.store(false, Ordering::Relaxed),
+            Err(error) if !self.refuses.swap(true, Ordering::Relaxed) => {
                 tracing::error!("the audit log takes no record, so no call begins: {error}");
             }
             _ => {}
@@ -406,9 +406,9 @@ mod tests {
             for _ in 0..2 {
                 let error = log.append(Event::Received, &facts).unwrap_err();
                 assert!(error.to_string().contains("was deleted"), "{error}");
+                log.append(Event::Finished, &facts).unwrap();
             }
         });
-        log.append(Event::Finished, &facts).unwrap();
         let mut told = String::new();
         shown.rewind().unwrap();
         shown.read_to_string(&mut told).unwrap();

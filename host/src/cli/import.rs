@@ -254,13 +254,15 @@ mod tests {
     fn a_program_that_only_the_client_finds_is_told() {
         let config = json!({"mcpServers": {
             "a": {"command": "no-such-program"}, "b": {"command": "sh"}, "c": {"command": "/opt/srv"},
+            "d": {"command": "./srv"}, "e": {"command": "~/srv"},
         }});
         let (made, _) = made(&config);
         let told = |name: &str| {
             let start = format!("`{name}`: there is no program");
             made.todo.iter().any(|one| one.starts_with(&start))
         };
-        assert_eq!(["a", "b", "c"].map(told), [true, false, false], "{made:?}");
+        let all = ["a", "b", "c", "d", "e"].map(told);
+        assert_eq!(all, [true, false, false, true, true], "{made:?}");
     }
 
     #[test]

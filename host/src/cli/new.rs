@@ -17,8 +17,8 @@ const NAME_BYTES_MAX: usize = 48;
 /// Words that WIT, JavaScript, Python or Rust keep for themselves: no function can have one as its name.
 const RESERVED: &str = "abstract and arguments as assert async await become bool borrow box break case catch \
     char class const constructor continue crate debugger def default del delete do dyn elif \
-    else enum eval except export extends extern f32 f64 false final finally flags float32 \
-    float64 fn for from func function future gen global if impl implements import in include \
+    else enum error-context eval except export extends extern f32 f64 false final finally flags \
+    float32 float64 fn for from func function future gen global if impl implements import in include \
     instanceof interface is lambda let list loop macro map match mod move mut new nonlocal \
     not null option or override own package pass priv private protected pub public raise \
     record ref resource result return s16 s32 s64 s8 self static stream string struct super \
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_word_that_a_language_keeps_is_no_name_but_in_c() {
-        for name in ["list", "self", "delete", "lambda"] {
+        for name in ["list", "self", "delete", "lambda", "error-context"] {
             for language in [Language::Js, Language::Python, Language::Rust] {
                 assert!(check(name, language).is_err(), "{name} in {language:?}");
             }

@@ -67,7 +67,7 @@ fn not_started(error: &io::Error, spec: &JailSpec, argv: &[String]) -> JailError
         false => "",
     };
     JailError::Failed(format!(
-        "could not run in the jail: {error}: `{program}`, and what its `#!` line names, have to lie in folders of the system{or}"
+        "could not run in the jail: {error}: `{program}`, and what its `#!` line names, have to be executable, and to lie in folders of the system{or}"
     ))
 }
 

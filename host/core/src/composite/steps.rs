@@ -136,20 +136,20 @@ impl Step {
         let mut names = given.iter().map(|(name, _)| name.as_str());
         if let Some(stray) = names.find(|name| is_closed && !known.contains(name)) {
             let reason = format!("`{}` has no argument `{}`", self.tool, shown(stray));
-            return Some(self.at.missing(reason, choices(stray, known.iter().copied())));
+            return Some(self.at.invalid(reason, choices(stray, known.iter().copied())));
         }
         let required = schema.get("required").and_then(Value::as_array);
         let mut required = required.into_iter().flatten().filter_map(Value::as_str);
         let lacking = shown(required.find(|name| !is_given(name))?);
         let reason = format!("`{}` is given no argument `{lacking}`", self.tool);
-        Some(self.at.missing(reason, format!("add `{lacking}` to `arg_mapping`")))
+        Some(self.at.invalid(reason, format!("add `{lacking}` to `arg_mapping`")))
     }
 }
 
 /// Returns the CKP name that a text means as the name of a tool, whatever form it has: in whatever
-/// version, so that no tool passes for another one.
+/// version and of whatever registry, so that no tool passes for another one.
 pub fn local_name(name: &str) -> String {
-    ClawUri::parse_tool(name).map_or_else(|| ckp_name(name), |uri| uri.name)
+    ClawUri::any_tool_name(name).unwrap_or_else(|| ckp_name(name))
 }
 
 /// Returns what later steps see of a reply: an object as it is, anything else as its `value`.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::limits::TOOL_OUTPUT_BYTES_MAX;
 use crate::manifest::Place;
+use crate::manifest::problem::MANIFEST_INVALID;
 use crate::reply::{Content, ToolReply};
 
 fn source(text: &str) -> Mapping {
@@ -210,6 +211,7 @@ fn a_tool_s_name_is_read_as_catalogs_read_it() {
         ("read_file", "read-file"),
         ("claw://local/tool/read-file", "read-file"),
         ("claw://local/tool/read-file@1.0.0", "read-file"),
+        ("claw://registry/team/read-file@1.0.0", "read-file"),
         ("claw://tool/read-file", "claw://tool/read-file"),
         ("claw://local/skill/a", "claw://local/skill/a"),
     ] {
@@ -232,6 +234,8 @@ fn arguments_that_a_tool_never_takes_are_problems_of_their_step() {
     };
     let wrong = |schema: &Value, names: &[&str]| {
         let problems = composite(vec![step("t", given(names), "k")]).unfit(|_| Some(schema));
+        // The tool is there: what it is given is wrong.
+        assert!(problems.iter().all(|one| one.code == MANIFEST_INVALID), "{problems:?}");
         problems.first().map(|one| format!("{one} ({})", one.help.clone().unwrap_or_default()))
     };
     assert_eq!(wrong(&closed, &["text", "limit"]), None);

@@ -207,14 +207,13 @@ impl Loader<'_> {
         }
     }
 
-    /// Nothing is fetched for a session: it may list what this host has of that name and version, as local
-    /// documents come before every registry.
+    /// Nothing is fetched for a session: it may list what this host has that is meant by the address.
     fn held(&mut self, slot: Slot<'_>, uri: RegistryUri, text: &str) -> Found {
-        let (kind, RegistryUri { name, version, .. }) = (slot.kind, uri);
-        let held = self.known.versions.of(kind, &name).flatten();
-        if !is_lent(kind) || held != Some(version.as_str()) {
+        let kind = slot.kind;
+        if !is_lent(kind) || !self.known.versions.has_meant(kind, &uri) {
             return Err(slot.unsendable(text));
         }
+        let RegistryUri { name, version, .. } = uri;
         Ok(self.local(slot, LocalUri { kind, name, version: Some(version) }))
     }
 

@@ -13,7 +13,9 @@ use crate::uri::Kind;
 /// Where a Tool has schemas.
 const SCHEMAS: [&str; 2] = ["input_schema", "output_schema"];
 /// What holds names and values, of which none is a keyword.
-const LISTS: [&str; 2] = ["$vocabulary", "dependentRequired"];
+const LISTS: [&str; 3] = ["$vocabulary", "dependentRequired", "example"];
+/// Bytes of the longest keywords that are near to too many words: `note` is not meant as `not`.
+const SHORT_BYTES_MAX: usize = 3;
 /// The keywords of draft 2020-12 and of those before it, and `example`, which many write who mean no other.
 const KEYWORDS: [&str; 64] = [
     "$anchor",
@@ -107,7 +109,7 @@ fn keyword(entry: &Entry, notes: &mut Vec<String>) {
     let key = key.as_str();
     if !KEYWORDS.contains(&key) {
         // What a foreign keyword holds is whatever its inventor says.
-        notes.extend(nearest(key, KEYWORDS).map(|near| {
+        notes.extend(meant(key).map(|near| {
             let key = shown(key);
             format!("{at}: `{key}` is no keyword of JSON Schema and restricts nothing; did you mean `{near}`?")
         }));
@@ -120,6 +122,14 @@ fn keyword(entry: &Entry, notes: &mut Vec<String>) {
         }
         _ => misspelt_in(node, notes),
     }
+}
+
+/// Returns the keyword that somebody probably meant who wrote `key`. What has a mark in front, as `x-format` and
+/// `ui:readonly` have, is of whoever made the mark up.
+fn meant(key: &str) -> Option<&'static str> {
+    let is_marked = key.starts_with("x-") || key.contains([':', '@']);
+    let known = KEYWORDS.into_iter().filter(|known| known.len() > SHORT_BYTES_MAX);
+    nearest(key, known).filter(|_| !is_marked)
 }
 
 #[cfg(test)]
@@ -161,6 +171,8 @@ mod tests {
     #[test]
     fn names_values_and_foreign_keywords_are_let_be() {
         let schema = "    type: object\n    x-order: 1\n    properties: {typ: {enum: [{typ: a}]}, itemz: {default: {require: 1}}}\n    dependentRequired: {typ: [itemz]}\n    $defs: {require: {const: {typ: a}}}\n";
+        assert_eq!(noted(schema), Vec::<String>::new());
+        let schema = "    type: object\n    x-format: a\n    x-enum: [a]\n    'ui:readonly': true\n    '@comment': c\n    note: n\n    example: {require: 1, typ: a}\n";
         assert_eq!(noted(schema), Vec::<String>::new());
     }
 }

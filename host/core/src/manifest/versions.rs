@@ -6,15 +6,25 @@
 use std::collections::BTreeMap;
 
 use super::primitive::Document;
-use crate::uri::{Kind, LocalUri};
+use crate::uri::{Kind, LocalUri, RegistryUri};
 
-/// The version of each document, by its kind and name; nothing where it states none.
+/// The version of each document, by its kind and name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Versions(BTreeMap<(Kind, String), Option<String>>);
+pub(crate) struct Versions(BTreeMap<(Kind, String), Held>);
+
+/// What a document is, of those of its kind and name anywhere.
+#[derive(Debug, Clone)]
+struct Held {
+    /// Nothing where it states none.
+    version: Option<String>,
+    /// The address that it was fetched by, where a registry gave it.
+    package: Option<RegistryUri>,
+}
 
 impl Versions {
     pub(crate) fn add(&mut self, kind: Kind, of: &Document) {
-        self.0.insert((kind, of.name.clone()), of.version.clone());
+        let held = Held { version: of.version.clone(), package: of.package.clone() };
+        self.0.insert((kind, of.name.clone()), held);
     }
 
     /// Keeps those of the documents that `is_kept` says.
@@ -24,7 +34,16 @@ impl Versions {
 
     /// Returns what a document states; nothing where there is no document.
     pub(crate) fn of(&self, kind: Kind, name: &str) -> Option<Option<&str>> {
-        self.0.get(&(kind, name.to_owned())).map(Option::as_deref)
+        self.0.get(&(kind, name.to_owned())).map(|held| held.version.as_deref())
+    }
+
+    /// Says whether a registry's address means the document of that kind. What is local stands for every
+    /// registry's of its name and version; what a registry gave is meant by its own address only.
+    pub(crate) fn has_meant(&self, kind: Kind, uri: &RegistryUri) -> bool {
+        self.0.get(&(kind, uri.name.clone())).is_some_and(|held| {
+            held.version.as_ref() == Some(&uri.version)
+                && held.package.as_ref().is_none_or(|package| package == uri)
+        })
     }
 }
 

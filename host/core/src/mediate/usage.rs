@@ -4,17 +4,21 @@ use serde_json::{Map, Value};
 
 use super::values::set;
 
-/// What traces call tokens, and what other protocols call them.
-const TOKENS: [(&str, &str); 2] =
-    [("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")];
+/// What traces call tokens, and what other protocols call them, or the parts of them: those of a cached prompt are
+/// counted beside the others by one.
+const TOKENS: [(&str, &[&str]); 2] = [
+    ("prompt_tokens", &["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"]),
+    ("completion_tokens", &["output_tokens"]),
+];
 
 /// Returns what one answer used, its tokens also as traces call them: whoever reads these need not know which
 /// protocol it was.
 pub(super) fn traced(of: &Value) -> Value {
     let mut used = of.clone();
-    for (name, other) in TOKENS {
-        if let (None, Some(tokens)) = (of.get(name), of.get(other)) {
-            set(&mut used, name, tokens.clone());
+    for (name, parts) in TOKENS {
+        let counted = parts.iter().filter_map(|part| of.get(*part)?.as_u64());
+        if let (None, Some(tokens)) = (of.get(name), counted.reduce(u64::saturating_add)) {
+            set(&mut used, name, tokens.into());
         }
     }
     used
@@ -61,6 +65,8 @@ mod tests {
         let other = traced(&json!({ "input_tokens": 1, "output_tokens": 2 }));
         assert_eq!((&other["prompt_tokens"], &other["completion_tokens"]), (&json!(1), &json!(2)));
         assert_eq!(other["input_tokens"], 1, "the provider's own words stay");
+        let cached = traced(&json!({ "input_tokens": 3, "cache_read_input_tokens": 4 }));
+        assert_eq!(cached["prompt_tokens"], 7, "a prompt is counted as a whole");
         assert_eq!(traced(&Value::Null), Value::Null);
     }
 

@@ -142,7 +142,7 @@ impl Made {
         let program = Path::new(command).file_name().and_then(|name| name.to_str());
         if let Some(program) = program.filter(|program| FETCHERS.contains(program)) {
             self.todo.push(format!("`{name}`: `{program}` fetches what it runs, and its sandbox has no network and runs nothing that it wrote: install the server into a folder, name its program as `command`, and mount the folder `ro` in {name}-sandbox.yaml"));
-        } else if !command.contains('/') && jail::find(command).is_none() {
+        } else if !Path::new(command).is_absolute() && jail::find(command).is_none() {
             let folders = jail::PATH.replace(':', ", ");
             self.todo.push(format!("`{name}`: there is no program `{command}` in {folders}: install it there, or write its absolute path as `command` and mount its folder `ro` in {name}-sandbox.yaml"));
         }

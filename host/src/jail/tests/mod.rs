@@ -208,7 +208,7 @@ async fn a_program_that_is_not_in_the_jail_as_a_whole_says_what_has_to_be() {
     let error = run(&spec_in(dir.path()), command).await.unwrap_err().to_string();
     assert_says(
         &error,
-        "script`, and what its `#!` line names, have to lie in folders of the system",
+        "script`, and what its `#!` line names, have to be executable, and to lie in folders of the system",
     );
 }
 

@@ -172,6 +172,8 @@ async fn what_was_pulled_is_what_the_manifest_binds_under_its_own_name_only() {
         let refused = snapshot.catalog.refused_as("read_file");
         let is_said = refused.is_some_and(|one| one.reason.contains("is not what"));
         assert_eq!(is_said, served.is_none(), "{name}: {refused:?}");
+        let by_address = snapshot.catalog.refused_as("claw://registry/team/read-file@1.0.0");
+        assert_eq!(by_address.is_some(), refused.is_some(), "{name}");
     }
 }
 

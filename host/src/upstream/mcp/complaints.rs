@@ -48,13 +48,16 @@ struct Text {
     bytes: usize,
     /// Lines that came before these.
     dropped: usize,
+    /// The last of them came whole.
+    ended: bool,
 }
 
 impl Text {
-    fn push(&mut self, line: &[u8]) {
+    fn push(&mut self, line: &[u8], ended: bool) {
         // An empty line takes room as well.
         self.bytes += line.len() + 1;
         self.lines.push_back(line.to_owned());
+        self.ended = ended;
     }
 
     fn drop_oldest(&mut self) {
@@ -66,7 +69,11 @@ impl Text {
     /// Returns the lines without secrets, nor the beginning of one at the end.
     fn shown(&self, redactor: &Redactor) -> Vec<String> {
         let lines: Vec<&[u8]> = self.lines.iter().map(Vec::as_slice).collect();
-        let text = lines.join(&b'\n');
+        let mut text = lines.join(&b'\n');
+        // What ended so goes on in no secret of one line: its last letters may be shown, whatever begins with them.
+        if self.ended {
+            text.push(b'\n');
+        }
         let text = redactor.bytes(&text);
         let whole = text.len().saturating_sub(redactor.unfinished(&text));
         let text = String::from_utf8_lossy(text.get(..whole).unwrap_or_default());
@@ -101,17 +108,17 @@ impl Complaints {
                 }
             };
             self.allowance.count(open, text.len(), false);
-            self.hear(&text);
+            self.hear(&text, open.ended());
         }
         false
     }
 
-    fn hear(&mut self, line: &[u8]) {
+    fn hear(&mut self, line: &[u8], ended: bool) {
         let line = line.trim_ascii_end();
         if self.first.lines.len() < FIRST_MAX || self.first.bytes < SECRET_BYTES_MAX {
-            self.first.push(line);
+            self.first.push(line, ended);
         }
-        self.last.push(line);
+        self.last.push(line, ended);
         while self.last.bytes > KEPT_BYTES_MAX {
             self.last.drop_oldest();
         }
@@ -163,7 +170,9 @@ mod tests {
         let secrets = Secrets::none();
         secrets.hide("KEY", KEY).unwrap();
         let mut complaints = Complaints::of("s", secrets);
-        lines.lines().for_each(|line| complaints.hear(line.as_bytes()));
+        for line in lines.split_inclusive('\n') {
+            complaints.hear(line.as_bytes(), line.ends_with('\n'));
+        }
         complaints
     }
 
@@ -183,6 +192,13 @@ mod tests {
         }
         let said = heard(&format!("{many}\nwrong key: {KEY}\nbye")).last_words();
         assert!(said.ends_with("x / wrong key: [redacted:KEY] / bye"), "{said}");
+    }
+
+    #[test]
+    fn a_line_that_ended_is_shown_whole_whatever_secrets_begin_with() {
+        // In a spelling of its own the secret begins with a 2.
+        assert!(heard("port 8082\n").last_words().ends_with("port 8082"));
+        assert!(heard("port 8082").last_words().ends_with("port 808"));
     }
 
     #[test]

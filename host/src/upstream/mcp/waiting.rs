@@ -39,9 +39,18 @@ struct Table {
     left: HashMap<u64, Instant>,
     /// There was more of that than is kept: until when that may be asked for.
     more_left: Option<Instant>,
-    /// The newest request that the server had when one was left, where it has answered nothing since.
-    doubted: Option<u64>,
+    /// There was a request left, and the server has answered nothing since.
+    doubt: Option<Doubt>,
     ended: bool,
+}
+
+/// That a server may work on nothing but what nobody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Doubt {
+    /// The newest request that it had then.
+    newest: u64,
+    /// When the last of those was left, so far.
+    since: Instant,
 }
 
 #[derive(Debug)]
@@ -68,13 +77,27 @@ impl Table {
         }
     }
 
-    /// Says whether the server is still in doubt since `newest`, and nobody waits for what it had then.
-    fn hangs(&self, newest: u64) -> bool {
-        self.doubted == Some(newest) && self.asked.keys().all(|id| *id > newest)
+    /// Says whether it is still the same doubt, and nobody waits for what the server had then.
+    fn hangs(&self, doubt: Doubt) -> bool {
+        self.doubt == Some(doubt) && self.asked.keys().all(|id| *id > doubt.newest)
+    }
+
+    /// Doubts the server, as `id` was left. What it was given later puts nothing off: there is always more of that.
+    fn doubt(&mut self, id: u64) {
+        let since = Instant::now();
+        self.doubt = Some(match self.doubt {
+            Some(doubt) if id > doubt.newest => doubt,
+            Some(doubt) => Doubt { since, ..doubt },
+            None => {
+                let newest = self.asked.keys().max().map_or(id, |newest| id.max(*newest));
+                Doubt { newest, since }
+            }
+        });
     }
 
     /// Keeps a request that was left until it is answered, or may no longer be asked for.
     fn leave(&mut self, id: u64) {
+        self.doubt(id);
         let now = Instant::now();
         let until = now + Duration::from_millis(BRIDGE_LEFT_MS);
         self.left.retain(|_, until| *until > now);
@@ -112,7 +135,7 @@ impl Waiting {
     /// Hands an answer over, and says whether anybody waited for it.
     pub(super) fn answer(&self, id: u64, outcome: Outcome) -> bool {
         let mut table = self.table.lock();
-        table.doubted = None;
+        table.doubt = None;
         table.left.remove(&id);
         let asked = table.asked.remove(&id);
         drop(table);
@@ -139,13 +162,13 @@ impl Waiting {
     /// answered nothing at all. While somebody waits for what it had before that, it may be busy with that.
     pub(super) async fn hangs(&self) {
         loop {
-            let doubted = self.table.lock().doubted;
-            let Some(newest) = doubted else {
+            let doubt = self.table.lock().doubt;
+            let Some(doubt) = doubt else {
                 self.doubts.notified().await;
                 continue;
             };
             sleep(Duration::from_millis(BRIDGE_SILENT_MS)).await;
-            if self.table.lock().hangs(newest) {
+            if self.table.lock().hangs(doubt) {
                 return;
             }
         }
@@ -197,8 +220,6 @@ impl Place {
         let is_open = table.asked.remove(&self.id).is_some();
         if is_open {
             table.leave(self.id);
-            let newest = table.asked.keys().max().map_or(self.id, |newest| self.id.max(*newest));
-            table.doubted = table.doubted.or(Some(newest));
             self.waiting.doubts.notify_one();
         }
         is_open
@@ -258,6 +279,31 @@ mod tests {
         assert!(waiting.place(5, Caller::default()).leave());
         let _newer = waiting.place(7, Caller::default());
         assert!(hangs().await, "it does not come to what is newer");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_has_its_time_from_when_the_last_that_it_had_was_left() {
+        let waiting = Arc::new(Waiting::default());
+        let silence = Duration::from_millis(BRIDGE_SILENT_MS);
+        let place = |id| waiting.place(id, Caller::default());
+        let hangs = waiting.hangs();
+        tokio::pin!(hangs);
+        let mut hang_within = async |time| tokio::time::timeout(time, &mut hangs).await.is_ok();
+        let (first, second) = (place(1), place(3));
+        assert!(first.leave());
+        assert!(!hang_within(silence / 10 * 9).await);
+        // It is there, and then in doubt again, for the same newest request.
+        waiting.answer(2, Ok(Value::Null));
+        assert!(second.leave());
+        assert!(!hang_within(silence / 2).await, "its time began anew");
+        waiting.answer(4, Ok(Value::Null));
+        let (first, second) = (place(5), place(7));
+        assert!(first.leave());
+        assert!(!hang_within(silence * 2).await, "it may be busy with what is waited for");
+        assert!(second.leave());
+        assert!(!hang_within(silence).await, "it has had no time without that one");
+        assert!(place(9).leave());
+        assert!(hang_within(silence).await, "what came later puts nothing off");
     }
 
     #[tokio::test(start_paused = true)]

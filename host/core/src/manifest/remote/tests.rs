@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use crate::digest;
 use crate::limits::REGISTRY_PACKAGES_MAX;
 use crate::manifest::tests::{claw, load_all};
-use crate::manifest::{Component, DocumentError, Documents, Manifest, Package, RegistryError};
+use crate::manifest::{
+    Component, DocumentError, Documents, Manifest, Package, RegistryError, SessionManifest,
+};
 use crate::uri::{Kind, RegistryUri};
 
 /// One Claw, other local files, and what a registry holds by address.
@@ -115,6 +119,30 @@ fn a_tool_comes_with_its_component_and_everything_it_refers_to() {
     assert_eq!(fetched.iter().map(|of| of.kind).collect::<Vec<_>>(), [Kind::Tool, Kind::Sandbox]);
     assert_eq!(*fetched[0].component.as_ref().unwrap().bytes, *b"code");
     assert!(manifest.notes.iter().any(|note| note.contains(FETCH) && note.contains("main")));
+}
+
+#[test]
+fn a_session_lists_what_a_registry_gave_by_its_own_address_only() {
+    let host = Held::claw(&format!("  tools: [\"{FETCH}\"]\n"));
+    let host = host.with_component(FETCH, tool("fetch", "")).loaded();
+    let is_listed = |address: &str| {
+        let provider = json!({
+            "protocol": "openai-compatible", "endpoint": "http://localhost:11434/v1",
+            "model": "none", "auth": {"type": "none"},
+        });
+        let sent = json!({
+            "kind": "Claw",
+            "metadata": {"name": "visitor"},
+            "spec": {
+                "identity": {"inline": {"personality": "Visits."}},
+                "providers": [{"inline": provider}],
+                "tools": [address],
+            },
+        });
+        SessionManifest::read(&sent, "0.3.0", &host).is_ok()
+    };
+    assert!(is_listed(FETCH));
+    assert!(!is_listed(&FETCH.replace("community", "other")));
 }
 
 #[test]
