@@ -67,10 +67,8 @@ impl Text {
     fn shown(&self, redactor: &Redactor) -> Vec<String> {
         let lines: Vec<&[u8]> = self.lines.iter().map(Vec::as_slice).collect();
         let text = lines.join(&b'\n');
-        let text = redactor.bytes(&text);
-        let whole = text.len().saturating_sub(redactor.unfinished(&text));
-        let text = String::from_utf8_lossy(text.get(..whole).unwrap_or_default());
-        text.lines().map(visible::line).collect()
+        let text = redactor.begun(&text);
+        String::from_utf8_lossy(&text).lines().map(visible::line).collect()
     }
 }
 
