@@ -191,11 +191,11 @@ impl<C: Calls> App<C> {
         let agent = self.agent(role)?;
         seat.touch();
         let permit = agent.bounds.request().await?;
+        let busy = busy(seat, Room::Any)?;
         let bytes = request.body().size_hint().lower();
-        let (bytes_max, large) = agent.bounds.completion(bytes).await?;
-        let held = (busy(seat, Room::Any)?, permit, large);
-        let (parts, body) = read_request(request, bytes_max).await?;
-        Ok(until_sent(proxy.answer(&name, &parts, body).await, held))
+        let read = |bytes_max| read_request(request, bytes_max);
+        let ((parts, body), long) = agent.bounds.completion(bytes, read).await?;
+        Ok(until_sent(proxy.answer(&name, &parts, body).await, (busy, permit, long)))
     }
 
     /// Answers a request of the console, whose page is anybody's and whose data the operator's.
