@@ -46,14 +46,6 @@ pub(super) struct Right {
     _bytes: Option<OwnedSemaphorePermit>,
 }
 
-#[cfg(test)]
-impl Right {
-    /// Returns the right to a request that is not long.
-    pub(super) fn of(request: OwnedSemaphorePermit) -> Self {
-        Self { _request: request, _bytes: None }
-    }
-}
-
 /// What a request keeps until it is answered: its connection, and its right to be answered.
 pub(super) type Held = (Busy, Permit);
 
@@ -171,7 +163,7 @@ impl Bounds {
 
 impl Right {
     /// Returns the right to a request that takes no bytes of its agent's.
-    fn short(request: OwnedSemaphorePermit) -> Permit {
+    pub(super) fn short(request: OwnedSemaphorePermit) -> Permit {
         Arc::new(Self { _request: request, _bytes: None })
     }
 }
