@@ -476,11 +476,14 @@ impl Gate {
     /// Returns arguments or a result as a record may have them.
     pub fn shown<'a>(&self, value: &'a Value, context: &CallContext) -> Cow<'a, Value> {
         let tokens = self.sides.secrets.tokens();
-        self.lists(context).fold(Cow::Borrowed(value), |value, policies| {
-            match policies.screens().recorded(&value, tokens) {
-                Cow::Owned(masked) => Cow::Owned(masked),
-                Cow::Borrowed(_) => value,
-            }
+        let is_long = json_bytes(value) > SCREENED_AT_ONCE_BYTES_MAX;
+        offload::blocking(is_long, || {
+            self.lists(context).fold(Cow::Borrowed(value), |value, policies| {
+                match policies.screens().recorded(&value, tokens) {
+                    Cow::Owned(masked) => Cow::Owned(masked),
+                    Cow::Borrowed(_) => value,
+                }
+            })
         })
     }
 
