@@ -70,6 +70,24 @@ fn tool_error(error: ToolError, log: &CallLog) -> ToolReply {
         ToolError::InvalidPath(text) => ("invalid-path", text),
         ToolError::Timeout(text) => ("timeout", text),
     };
-    let short = format!("{kind}: {}", log.short(&text));
-    ToolReply { internal: Some(text), ..ToolReply::error(kind, short) }
+    // Of a longer one the record keeps no more, and whatever is held on to is searched for secrets again.
+    let text = log.short(&text);
+    let told = format!("{kind}: {text}");
+    ToolReply { internal: Some(text), ..ToolReply::error(kind, told) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clawhost_core::limits::ERROR_TEXT_BYTES_MAX;
+
+    use super::*;
+    use crate::secrets::Secrets;
+
+    #[test]
+    fn of_a_long_error_no_more_is_held_than_is_told() {
+        let log = CallLog::new("t", Secrets::none());
+        let long = ToolError::ExecutionFailed("x".repeat(10 * ERROR_TEXT_BYTES_MAX));
+        let reply = tool_error(long, &log);
+        assert_eq!(reply.internal.map(|text| text.len()), Some(ERROR_TEXT_BYTES_MAX));
+    }
 }
