@@ -1,9 +1,12 @@
 //! What a tool of our own world answers, in the shape that every executor shares.
 
+use clawhost_core::json;
+use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::reply::{Content, ResourceBody, ToolReply};
 use serde_json::Value;
 
 use super::Answer;
+use crate::offload;
 use crate::sandbox::bindings::exports::claw::tool::tool::{self, ToolError};
 use crate::sandbox::log::CallLog;
 
@@ -19,7 +22,8 @@ pub(super) fn answer(returned: Result<tool::Output, ToolError>, log: &CallLog) -
 }
 
 fn parse_structured(text: &str) -> Result<Value, String> {
-    clawhost_core::json::parse(text.as_bytes())
+    let is_long = text.len() > SCREENED_AT_ONCE_BYTES_MAX;
+    offload::blocking(is_long, || json::parse(text.as_bytes()))
         .map_err(|error| format!("the tool's structured result is no JSON: {error}"))
 }
 
@@ -81,7 +85,14 @@ mod tests {
     use clawhost_core::limits::ERROR_TEXT_BYTES_MAX;
 
     use super::*;
+    use crate::offload::tests::{SOON, others_go_on};
     use crate::secrets::Secrets;
+
+    #[test]
+    fn other_tasks_go_on_while_a_long_result_is_read() {
+        let long = format!("[{}0]", "0,".repeat(1_000_000));
+        assert!(others_go_on(SOON, move |wait| parse_structured(&long).is_ok() && wait()));
+    }
 
     #[test]
     fn of_a_long_error_no_more_is_held_than_is_told() {
