@@ -297,10 +297,7 @@ impl Dispatch {
     fn cleaned(&self, error: CallError, context: &CallContext) -> CallError {
         let (terms, tokens) = (self.terms(), self.parts.secrets.tokens());
         let clean = |error, policies: &PolicySet| policies.screens().error(error, tokens);
-        // What a server asks of a person is in it as it came.
-        let is_long =
-            error.data.values().map(json_bytes).sum::<usize>() > SCREENED_AT_ONCE_BYTES_MAX;
-        offload::blocking(is_long, || {
+        offload::blocking(is_long(&error), || {
             let error = self.parts.secrets.redactor().error(error);
             terms.gate.lists(context).fold(error, clean)
         })
@@ -375,4 +372,28 @@ fn kept_as(kept: Result<String, CallError>) -> String {
 /// No record, no call: what cannot be accounted for does not happen.
 fn unrecorded(error: &std::io::Error) -> CallError {
     CallError::unrecorded("the call could not be recorded, so it is refused", error)
+}
+
+/// Says whether searching an error takes long: what a server asks of a person is in it as it came, and so are the
+/// names of the functions in which a component broke off.
+fn is_long(error: &CallError) -> bool {
+    let internal = error.internal.as_ref().map_or(0, String::len);
+    let data: usize = error.data.values().map(json_bytes).sum();
+    data.saturating_add(internal) > SCREENED_AT_ONCE_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use clawhost_core::error::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn an_error_is_long_by_whatever_part_of_it_is() {
+        let long = "x".repeat(SCREENED_AT_ONCE_BYTES_MAX);
+        let error = || CallError::new(ErrorKind::Sandbox, "no");
+        assert!(!is_long(&error().with("stage", "run").with_internal("why")));
+        assert!(is_long(&error().with("asked", long.as_str())));
+        assert!(is_long(&error().with_internal(format!("{long}x"))));
+    }
 }

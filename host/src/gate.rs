@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::catalog::Tool;
-use clawhost_core::error::{CallError, ErrorKind, Limit};
+use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::{SCREENED_AT_ONCE_BYTES_MAX, TOOL_OUTPUT_BYTES_MAX};
 use clawhost_core::manifest::{Manifest, Profile};
@@ -41,7 +41,7 @@ pub use self::context::{CallContext, Request};
 pub use self::decide::Ask;
 use self::decide::Decision;
 pub use self::nest::{Child, Nest, Nesting, Reenter};
-use self::rates::RateHold;
+use self::rates::{RateHold, ToolRates};
 pub use self::session::SessionTerms;
 use crate::approvals::Approvals;
 use crate::audit::CallSpan;
@@ -131,8 +131,7 @@ pub struct Gate {
     places: BTreeMap<String, Result<Places, String>>,
     sides: Sides,
     rates: Arc<Mutex<CallRates>>,
-    /// Of the calls of single tools, by caller and tool.
-    tool_rates: Arc<Mutex<CallRates>>,
+    tool_rates: Arc<ToolRates>,
     repairs: Arc<Mutex<RepairLoops>>,
 }
 
@@ -156,8 +155,7 @@ pub struct Sides {
 impl Gate {
     /// Returns a gate that decides by `manifest`.
     pub fn new(manifest: Arc<Manifest>, sides: Sides) -> Self {
-        let (rates, repairs) = (Arc::default(), Arc::default());
-        let tool_rates = Arc::new(Mutex::new(CallRates::of(Limit::CallsPerMinute)));
+        let (rates, tool_rates, repairs) = (Arc::default(), Arc::default(), Arc::default());
         Self { places: places(&manifest), manifest, sides, rates, tool_rates, repairs }
     }
 
@@ -478,11 +476,14 @@ impl Gate {
     /// Returns arguments or a result as a record may have them.
     pub fn shown<'a>(&self, value: &'a Value, context: &CallContext) -> Cow<'a, Value> {
         let tokens = self.sides.secrets.tokens();
-        self.lists(context).fold(Cow::Borrowed(value), |value, policies| {
-            match policies.screens().recorded(&value, tokens) {
-                Cow::Owned(masked) => Cow::Owned(masked),
-                Cow::Borrowed(_) => value,
-            }
+        let is_long = json_bytes(value) > SCREENED_AT_ONCE_BYTES_MAX;
+        offload::blocking(is_long, || {
+            self.lists(context).fold(Cow::Borrowed(value), |value, policies| {
+                match policies.screens().recorded(&value, tokens) {
+                    Cow::Owned(masked) => Cow::Owned(masked),
+                    Cow::Borrowed(_) => value,
+                }
+            })
         })
     }
 
@@ -561,8 +562,7 @@ impl Gate {
             holds.push(RateHold::take(&self.rates, principal, least)?);
         }
         if let Some(limit) = tool.governed.as_ref().and_then(|own| own.calls_per_minute) {
-            let of_tool = format!("{principal} {}", tool.ckp_name);
-            holds.push(RateHold::take(&self.tool_rates, &of_tool, limit)?);
+            holds.push(RateHold::take(&self.tool_rates.of(&tool.ckp_name), principal, limit)?);
         }
         Ok(holds)
     }

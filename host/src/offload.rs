@@ -3,6 +3,9 @@
 //!
 //! Deliberately absent: asynchronous file I/O. The system has none that holds for every file.
 
+use std::future::poll_fn;
+use std::pin::pin;
+
 use clawhost_core::schema::Schema;
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -13,6 +16,12 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// A runtime of one thread has no elsewhere; there, and outside of any, it runs at once too.
 pub(crate) fn blocking<R>(long: bool, work: impl FnOnce() -> R) -> R {
     if long && has_other_threads() { tokio::task::block_in_place(work) } else { work() }
+}
+
+/// Does `work`, each step of it as [`blocking`] does.
+pub(crate) async fn steps<F: Future>(long: bool, work: F) -> F::Output {
+    let mut work = pin!(work);
+    poll_fn(|context| blocking(long, || work.as_mut().poll(context))).await
 }
 
 /// Checks `value` against `schema`, off the threads that serve where it takes long.
@@ -32,6 +41,8 @@ fn has_other_threads() -> bool {
 pub(crate) mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
+
+    use futures_util::FutureExt as _;
 
     use super::*;
 
@@ -66,9 +77,17 @@ pub(crate) mod tests {
         assert!(!others_go_on(Duration::ZERO, |wait| blocking(false, wait)));
     }
 
+    #[test]
+    fn other_tasks_go_on_while_a_step_of_long_work_waits() {
+        let done = |long, wait: Wait| steps(long, async { wait() }).now_or_never().unwrap();
+        assert!(others_go_on(SOON, move |wait| done(true, wait)));
+        assert!(!others_go_on(Duration::ZERO, move |wait| done(false, wait)));
+    }
+
     #[tokio::test]
     async fn one_thread_does_long_work_itself() {
         assert_eq!(blocking(true, || 1), 1);
+        assert_eq!(steps(true, async { 1 }).await, 1);
     }
 
     #[test]

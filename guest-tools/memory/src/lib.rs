@@ -18,7 +18,8 @@ struct Remembered {
     /// All notes, or the latest, where these are more than a reply holds; present where no query was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
-    /// Bytes of all notes, where `content` has only the latest.
+    /// Bytes of all notes, where `content` has only the latest, or of the one paragraph in `matches`, where
+    /// that is only its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<usize>,
     /// The query, where one was given.
@@ -88,15 +89,19 @@ fn latest(notes: &str) -> &str {
 
 fn found(notes: &str, query: &str) -> Remembered {
     let all = memory::search(notes, query);
-    let mut room = Room::default();
+    let (mut room, mut size) = (Room::default(), None);
+    // It is in the reply as well.
+    room.takes(&query);
     let mut matches: Vec<_> = all.iter().rev().copied().take_while(|it| room.takes(it)).collect();
-    if matches.is_empty() {
-        matches.extend(all.last().copied().map(latest));
+    if let (true, Some(last)) = (matches.is_empty(), all.last()) {
+        let told = latest(last);
+        size = (told.len() < last.len()).then_some(last.len());
+        matches.push(told);
     }
     matches.reverse();
     Remembered {
         content: None,
-        size: None,
+        size,
         query: Some(query.to_owned()),
         count: Some(all.len()),
         matches: Some(matches.into_iter().map(str::to_owned).collect()),
@@ -159,5 +164,10 @@ mod tests {
         assert_eq!(many.count, Some(2_000));
         let long = found(&"y".repeat(100_000), "y");
         assert_eq!((long.count, long.matches.unwrap().len()), (Some(1), 1));
+        assert_eq!((long.size, many.size), (Some(100_000), None));
+        // A long query takes room of its own.
+        let paragraphs = format!("{}\n\n", "z".repeat(3_000)).repeat(20);
+        let of = |query: &str| found(&paragraphs, query).matches.unwrap().len();
+        assert!(of("z") > of(&"z".repeat(3_000)));
     }
 }

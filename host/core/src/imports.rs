@@ -142,7 +142,7 @@ pub fn servable<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), Vec<St
             Some(Class::Reserved) => "the interface is reserved, and this version of the host does not serve it",
             Some(Class::Never) => "raw sockets would go past the host's checks; use `wasi:http` under a network profile",
             None if row_of(import).is_some() => {
-                "the host has version 0.1 of `claw:…`, and 0.2 and 0.3 of `wasi:…`"
+                "the host has version 0.1 of `claw:…`, and of `wasi:…` 0.2, and 0.3 where it is built for that"
             }
             None => "no such interface is known to this host",
             Some(_) => return None,

@@ -10,7 +10,7 @@ use clawhost_core::reply::ToolReply;
 use serde_json::Value;
 
 use super::{Parts, ToolCall};
-use crate::telemetry::{CallEvent, Event, Stage};
+use crate::telemetry::{CallEvent, Event, Stage, bounded};
 
 /// What telemetry calls a tool that nobody offers: names of callers are without number.
 const UNKNOWN_TOOL: &str = "unknown";
@@ -65,7 +65,8 @@ impl<'a> Told<'a> {
     /// Takes the arguments that were admitted, as records may have them.
     pub(super) fn takes(&mut self, arguments: impl FnOnce() -> Value) {
         if self.parts.telemetry.takes_arguments() {
-            self.arguments = Some(arguments());
+            // Here: each event of the call searches them for secrets, on a thread that serves.
+            self.arguments = Some(bounded(arguments()));
         }
     }
 

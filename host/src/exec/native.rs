@@ -57,9 +57,8 @@ fn answer(value: Value) -> ToolReply {
 }
 
 fn failed(error: &ToolError, secrets: &Secrets) -> ToolReply {
-    let text = error.to_string();
-    let short = secrets.short(&text, ERROR_TEXT_BYTES_MAX);
-    ToolReply { internal: Some(text), ..ToolReply::error(error.kind(), short) }
+    let text = secrets.short(&error.to_string(), ERROR_TEXT_BYTES_MAX);
+    ToolReply { internal: Some(text.clone()), ..ToolReply::error(error.kind(), text) }
 }
 
 fn crashed(error: &JoinError) -> ToolReply {

@@ -1,12 +1,25 @@
 //! A call's place among those that its principal may make in a minute, of all tools or of one.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clawhost_core::error::CallError;
+use clawhost_core::error::{CallError, Limit};
 use clawhost_core::quota::CallRates;
 use parking_lot::Mutex;
 
 use crate::clock;
+
+/// The calls of single tools, each counted by itself: the callers of one take no room of those of another.
+#[derive(Debug, Default)]
+pub(super) struct ToolRates(Mutex<BTreeMap<String, Arc<Mutex<CallRates>>>>);
+
+impl ToolRates {
+    /// Returns what counts the calls of `tool`.
+    pub(super) fn of(&self, tool: &str) -> Arc<Mutex<CallRates>> {
+        let none = || Arc::new(Mutex::new(CallRates::of(Limit::CallsPerMinute)));
+        Arc::clone(self.0.lock().entry(tool.to_owned()).or_insert_with(none))
+    }
+}
 
 /// A place, from before a person is asked until the call begins.
 ///
@@ -20,7 +33,7 @@ pub(super) struct RateHold {
 }
 
 impl RateHold {
-    /// Takes a place of `principal`, or of one and a tool, who may make so many calls in a minute.
+    /// Takes a place of `principal`, who may make so many calls in a minute.
     ///
     /// # Errors
     /// As [`CallRates::hold`].
@@ -55,7 +68,22 @@ fn now_ms() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use clawhost_core::limits::CALL_RATES_PRINCIPALS_MAX;
+
     use super::*;
+
+    #[test]
+    fn the_callers_of_one_tool_take_no_room_of_those_of_another() {
+        let all = ToolRates::default();
+        let call =
+            |tool, caller: &str| RateHold::take(&all.of(tool), caller, 1).map(RateHold::spend);
+        for caller in 0..CALL_RATES_PRINCIPALS_MAX {
+            call("a", &caller.to_string()).unwrap();
+        }
+        assert!(call("a", "new").is_err());
+        assert!(call("b", "new").is_ok() && call("b", "0").is_ok());
+        assert!(call("b", "new").is_err(), "it is counted");
+    }
 
     #[test]
     fn a_place_is_given_back_unless_the_call_begins() {

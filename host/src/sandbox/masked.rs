@@ -21,9 +21,12 @@ const SEARCH_AGAIN: usize = 16;
 pub(crate) struct Masked<B> {
     body: B,
     redactor: Arc<Redactor>,
+    /// As they came.
     held: BytesMut,
     /// How many of the held bytes were searched.
     searched: usize,
+    /// How many of the held bytes are the end of a secret, whatever follows.
+    covered: usize,
     /// Trailers, which come after what is still held.
     last: Option<Frame<Bytes>>,
 }
@@ -51,7 +54,8 @@ impl Cover {
 pub(crate) fn mask<B>(response: Response<B>, redactor: Arc<Redactor>) -> Response<Masked<B>> {
     let (mut parts, body) = response.into_parts();
     mask_headers(&mut parts.headers, &redactor);
-    let masked = Masked { body, redactor, held: BytesMut::new(), searched: 0, last: None };
+    let held = BytesMut::new();
+    let masked = Masked { body, redactor, held, searched: 0, covered: 0, last: None };
     Response::from_parts(parts, masked)
 }
 
@@ -79,16 +83,25 @@ impl<B> Masked<B> {
         if new < self.searched / SEARCH_AGAIN {
             return Bytes::new();
         }
-        self.redactor.mask(&mut self.held);
-        self.searched = self.redactor.unfinished(&self.held);
-        self.held.split_to(self.held.len().saturating_sub(self.searched)).freeze()
+        // Before anything is masked: one secret may go on where another ends.
+        self.pass(self.redactor.unfinished(&self.held))
     }
 
     /// Returns what was held, when nothing follows that would make it a secret.
     fn rest(&mut self) -> Bytes {
+        self.pass(0)
+    }
+
+    /// Returns what is held but for the last bytes, as many as `wait` for what follows.
+    fn pass(&mut self, wait: usize) -> Bytes {
+        let passed = self.held.len().saturating_sub(wait);
+        let waiting = BytesMut::from(self.held.get(passed..).unwrap_or_default());
         self.redactor.mask(&mut self.held);
-        self.searched = 0;
-        self.held.split().freeze()
+        self.held.get_mut(..self.covered).unwrap_or_default().fill(b'*');
+        let shown = self.held.split_to(passed).freeze();
+        self.covered = self.held.iter().take_while(|byte| **byte == b'*').count();
+        (self.searched, self.held) = (waiting.len(), waiting);
+        shown
     }
 }
 
@@ -193,6 +206,23 @@ mod tests {
         assert_eq!(read(&["%61b%", "63%6", "4efgh"]).await, "*".repeat(14));
         assert_eq!(read(&["\\", "u006", "1b&#9", "9;defgh"]).await, "*".repeat(17));
         assert_eq!(read(&[]).await, "");
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_goes_on_where_another_ends_is_masked_wherever_the_parts_are_cut() {
+        let values = [("A", "abcdefgh"), ("B", "abcdefgh:ijklmnop"), ("C", "qrstuvqr")];
+        let values = values.map(|(name, value)| (name, value.as_bytes()));
+        let redactor = Arc::new(Redactor::new(values).unwrap());
+        for text in ["x abcdefgh:ijklmnop y", "x abcdefgh:ij y", "qrstuvqrstuvqr", "qrstuvqrs"] {
+            let mut whole = text.as_bytes().to_vec();
+            redactor.mask(&mut whole);
+            for at in 0..=text.len() {
+                let (first, rest) = text.split_at(at);
+                let parts = Parts([first, rest].into(), None);
+                let body = mask(Response::new(parts), Arc::clone(&redactor)).into_body();
+                assert_eq!(body.collect().await.unwrap().to_bytes(), whole, "{first:?} {rest:?}");
+            }
+        }
     }
 
     #[tokio::test]

@@ -16,4 +16,5 @@ mod trace;
 
 pub use self::emit::Telemetry;
 pub use self::event::{CallEvent, Event, Stage};
+pub(crate) use self::record::bounded;
 pub use self::trace::{TRACEPARENT, TraceParent};

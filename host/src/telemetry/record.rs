@@ -82,14 +82,13 @@ fn is_sampled(call: &str, rate: f64) -> bool {
 }
 
 fn strip(value: &mut Option<Value>, stripped: bool) {
-    if stripped {
-        *value = Some(STRIPPED.into());
-    } else if let Some(large) = value {
-        let bytes = large.to_string().len();
-        if bytes > TELEMETRY_VALUE_BYTES_MAX {
-            *large = json!({ "left_out_bytes": bytes });
-        }
-    }
+    *value = if stripped { Some(STRIPPED.into()) } else { value.take().map(bounded) };
+}
+
+/// Returns `value` as an event may have it: one that is too long is replaced by its size.
+pub(crate) fn bounded(value: Value) -> Value {
+    let bytes = value.to_string().len();
+    if bytes > TELEMETRY_VALUE_BYTES_MAX { json!({ "left_out_bytes": bytes }) } else { value }
 }
 
 /// Returns what an event says, without its name and time.
@@ -145,6 +144,10 @@ mod tests {
         assert_eq!(record["arguments"], json!({ "path": "secret" }));
         assert_eq!(record["result"]["left_out_bytes"], TELEMETRY_VALUE_BYTES_MAX + 3);
         assert_eq!(record["time"], "1970-01-01T00:00:00.000Z");
+        // Whoever emits may have bounded them before.
+        let long = json!(["x".repeat(TELEMETRY_VALUE_BYTES_MAX)]);
+        let bytes = TELEMETRY_VALUE_BYTES_MAX + 4;
+        assert_eq!(bounded(bounded(long)), json!({ "left_out_bytes": bytes }));
     }
 
     #[test]

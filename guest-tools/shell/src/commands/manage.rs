@@ -45,7 +45,12 @@ fn pairs(
     };
     let plain = shell.path(&target)?;
     let into = shell.kind(&plain, true) == Some(Kind::Folder) && !options.has('T');
-    if !into && operands.len() > 1 {
+    let is_file = |name: &String| {
+        let kind = shell.path(name).ok().and_then(|from| shell.kind(&from, true));
+        kind.is_some_and(|kind| kind != Kind::Folder)
+    };
+    let is_no_place = target.ends_with('/') && operands.iter().any(is_file);
+    if !into && (operands.len() > 1 || is_no_place) {
         return failed(format!("{target}: Not a directory"));
     }
     let place =
@@ -261,6 +266,7 @@ pub(super) fn touch(shell: &mut Shell, arguments: &[String]) -> Done {
         let plain = shell.path(&name)?;
         let result = match shell.files.stat(&plain, true) {
             Err(_) if options.has('c') => Ok(()),
+            Err(error) if name.ends_with('/') => Err(error),
             Err(_) => shell.files.create(&plain).and_then(|()| {
                 if options.has('d') || options.has('r') {
                     shell.files.set_modified(&plain, time)
@@ -282,7 +288,7 @@ pub(super) fn truncate(shell: &mut Shell, arguments: &[String]) -> Done {
     }
     let mut status = 0;
     for name in operands {
-        let result = shell.files.create(&shell.path(&name)?);
+        let result = shell.sink(&name, false).map(drop);
         status |= shell.refused(&name, result)?;
     }
     Ok(status)

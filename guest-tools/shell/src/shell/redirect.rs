@@ -74,6 +74,8 @@ impl Shell {
         let path = self.path(name)?;
         match self.files.stat(&path, true) {
             Ok(stat) if stat.kind == Kind::Folder => return Err(FileError::is_folder()),
+            // A file of that name would be in the way of every file in the folder that is meant.
+            _ if name.ends_with('/') => return Err(FileError::is_folder()),
             Ok(_) if append => {}
             _ => self.files.create(&path)?,
         }

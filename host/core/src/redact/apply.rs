@@ -140,7 +140,12 @@ fn gather_text(text: &str, all: &mut Vec<u8>) {
 }
 
 /// Returns the bytes `part` of `whole` with what was found in it replaced.
-fn redacted(whole: &str, part: Range<usize>, found: &[Found], markers: &[String]) -> String {
+pub(super) fn redacted(
+    whole: &str,
+    part: Range<usize>,
+    found: &[Found],
+    markers: &[String],
+) -> String {
     let marker = |found: &Found| markers.get(found.secret).map_or("", String::as_str);
     marked(whole, part, found, |found| &found.at, marker)
 }

@@ -132,10 +132,18 @@ impl Redactor {
     /// order, as nothing recognises a part of one. However long the text is, no more of it is searched than that takes.
     pub fn short(&self, text: &str, bytes_max: usize) -> String {
         let part = truncate::text(text, bytes_max.saturating_mul(SHORT_TIMES));
-        let shown = self.text(part);
-        // Its end may be the beginning of one.
-        let waits = if part.len() < text.len() { self.unfinished(shown.as_bytes()) } else { 0 };
-        truncate::text(&shown, bytes_max.min(shown.len().saturating_sub(waits))).to_owned()
+        let (found, end) = match part.len() < text.len() {
+            true => self.find_begun(part.as_bytes()),
+            false => (self.find(part.as_bytes()), part.len()),
+        };
+        let shown = 0..part.floor_char_boundary(end);
+        truncate::text(&apply::redacted(part, shown, &found, &self.markers), bytes_max).to_owned()
+    }
+
+    /// As [`Redactor::bytes`], for the beginning of a text: without what at its end may be the start of a secret.
+    pub fn begun(&self, part: &[u8]) -> Vec<u8> {
+        let (found, end) = self.find_begun(part);
+        apply::to_bytes(part.get(..end).unwrap_or(part), &found, &self.markers)
     }
 
     /// As [`Redactor::text`], for bytes that may be no text.
@@ -165,6 +173,16 @@ impl Redactor {
             });
         }
         waits
+    }
+
+    /// Returns where secrets are in the beginning of a text, and how much of it is no start of another. That is
+    /// looked for in the text as it came: one may go on where another ends.
+    fn find_begun(&self, part: &[u8]) -> (Vec<Found>, usize) {
+        let whole = part.len().saturating_sub(self.unfinished(part));
+        let mut found = self.find(part);
+        found.retain(|found| found.at.start < whole);
+        let end = found.last().map_or(whole, |last| last.at.end.max(whole));
+        (found, end)
     }
 
     /// Returns the length of the longest start of a pattern that `bytes` end in.

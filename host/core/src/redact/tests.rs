@@ -210,6 +210,9 @@ fn a_part_of_a_stream_says_what_it_may_end_in() {
     {
         assert_eq!(redactor.unfinished(part.as_bytes()), expected, "{part}");
     }
+    // The longest escape, but for its end.
+    assert_eq!(redactor.text("&#0000000097;bcdefgh"), "[redacted:T]");
+    assert_eq!(redactor.unfinished(b"x&#0000000097"), 12);
 }
 
 #[test]
@@ -224,6 +227,25 @@ fn of_a_long_text_no_more_is_searched_than_may_be_left_of_it() {
     assert_eq!(redactor.short(&format!("é{escaped} "), 100), format!("é{shown}"));
     assert_eq!(redactor.short(&escaped, 5), "");
     assert_eq!(Redactor::default().short("éa", 2), "é");
+}
+
+#[test]
+fn nothing_stays_of_a_value_that_goes_on_where_another_one_ends() {
+    let redactor = knows(&[("A", "abcdefgh"), ("B", "abcdefgh:ijklmnop"), ("C", "qrstuvqr")]);
+    for text in ["x abcdefgh:ijklmnop", "qrstuvqrstuvqr"] {
+        for end in 0..text.len() {
+            let begun = String::from_utf8(redactor.begun(&text.as_bytes()[..end])).unwrap();
+            let left = begun.replace("[redacted:A]", "").replace("[redacted:C]", "");
+            assert!("x ".starts_with(&left), "{begun}");
+        }
+    }
+    assert_eq!(redactor.begun(b"x abcdefgh y!"), b"x [redacted:A] y!");
+    let one: String = (0..100).map(|number| format!("{number:02}")).collect();
+    let other = format!("{one}:ijklmnop");
+    let redactor = knows(&[("A", &one), ("B", &other)]);
+    // Four bytes behind the first value are searched.
+    assert_eq!(redactor.short(&other, 51), "");
+    assert_eq!(redactor.short(&format!("{one}:xy! and more"), 51), "[redacted:A]:xy!");
 }
 
 /// How a value may be written by somebody who means no harm.

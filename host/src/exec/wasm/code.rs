@@ -184,6 +184,6 @@ fn failed(value: Option<Box<Val>>, log: &CallLog) -> ToolReply {
         Some(Ok(Value::String(text)) | Err(text)) => text,
         Some(Ok(value)) => value.to_string(),
     };
-    let short = log.short(&text);
-    ToolReply { internal: Some(text), ..ToolReply::error("function-error", short) }
+    let text = log.short(&text);
+    ToolReply { internal: Some(text.clone()), ..ToolReply::error("function-error", text) }
 }

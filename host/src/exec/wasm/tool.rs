@@ -1,9 +1,12 @@
 //! What a tool of our own world answers, in the shape that every executor shares.
 
+use clawhost_core::json;
+use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::reply::{Content, ResourceBody, ToolReply};
 use serde_json::Value;
 
 use super::Answer;
+use crate::offload;
 use crate::sandbox::bindings::exports::claw::tool::tool::{self, ToolError};
 use crate::sandbox::log::CallLog;
 
@@ -19,7 +22,8 @@ pub(super) fn answer(returned: Result<tool::Output, ToolError>, log: &CallLog) -
 }
 
 fn parse_structured(text: &str) -> Result<Value, String> {
-    clawhost_core::json::parse(text.as_bytes())
+    let is_long = text.len() > SCREENED_AT_ONCE_BYTES_MAX;
+    offload::blocking(is_long, || json::parse(text.as_bytes()))
         .map_err(|error| format!("the tool's structured result is no JSON: {error}"))
 }
 
@@ -70,6 +74,31 @@ fn tool_error(error: ToolError, log: &CallLog) -> ToolReply {
         ToolError::InvalidPath(text) => ("invalid-path", text),
         ToolError::Timeout(text) => ("timeout", text),
     };
-    let short = format!("{kind}: {}", log.short(&text));
-    ToolReply { internal: Some(text), ..ToolReply::error(kind, short) }
+    // Of a longer one the record keeps no more, and whatever is held on to is searched for secrets again.
+    let text = log.short(&text);
+    let told = format!("{kind}: {text}");
+    ToolReply { internal: Some(text), ..ToolReply::error(kind, told) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clawhost_core::limits::ERROR_TEXT_BYTES_MAX;
+
+    use super::*;
+    use crate::offload::tests::{SOON, others_go_on};
+    use crate::secrets::Secrets;
+
+    #[test]
+    fn other_tasks_go_on_while_a_long_result_is_read() {
+        let long = format!("[{}0]", "0,".repeat(1_000_000));
+        assert!(others_go_on(SOON, move |wait| parse_structured(&long).is_ok() && wait()));
+    }
+
+    #[test]
+    fn of_a_long_error_no_more_is_held_than_is_told() {
+        let log = CallLog::new("t", Secrets::none());
+        let long = ToolError::ExecutionFailed("x".repeat(10 * ERROR_TEXT_BYTES_MAX));
+        let reply = tool_error(long, &log);
+        assert_eq!(reply.internal.map(|text| text.len()), Some(ERROR_TEXT_BYTES_MAX));
+    }
 }

@@ -46,14 +46,6 @@ pub(super) struct Right {
     _bytes: Option<OwnedSemaphorePermit>,
 }
 
-#[cfg(test)]
-impl Right {
-    /// Returns the right to a request that is not long.
-    pub(super) fn of(request: OwnedSemaphorePermit) -> Self {
-        Self { _request: request, _bytes: None }
-    }
-}
-
 /// What a request keeps until it is answered: its connection, and its right to be answered.
 pub(super) type Held = (Busy, Permit);
 
@@ -149,23 +141,29 @@ impl Bounds {
         one_of(&self.streams, HTTP_STREAMS_PER_AGENT_MAX, "streams").await
     }
 
-    /// Returns how long a request for a completion may be that says it is of so many `bytes`, and takes the right to one
-    /// that is longer than any other message may be.
-    pub(super) async fn completion(
+    /// Has a request for a completion read that says it is of so many `bytes`, as far as such a one may be long, and
+    /// takes the right to a long one. One longer than any other message may be has a right of its own.
+    pub(super) async fn completion<R>(
         &self,
         bytes: u64,
-    ) -> Result<(usize, Option<OwnedSemaphorePermit>), Denied> {
-        if bytes <= MESSAGE_BYTES_MAX as u64 {
-            return Ok((MESSAGE_BYTES_MAX, None));
+        read: impl FnOnce(usize) -> R,
+    ) -> Result<(Asked, Option<OwnedSemaphorePermit>), Denied>
+    where
+        R: Future<Output = Result<Asked, Denied>>,
+    {
+        if bytes > MESSAGE_BYTES_MAX as u64 {
+            let large = one_of(&self.large, PROXY_LARGE_REQUESTS_MAX, "large requests").await?;
+            return Ok((read(PROXY_REQUEST_BYTES_MAX).await?, Some(large)));
         }
-        let large = one_of(&self.large, PROXY_LARGE_REQUESTS_MAX, "large requests").await?;
-        Ok((PROXY_REQUEST_BYTES_MAX, Some(large)))
+        let asked = read(MESSAGE_BYTES_MAX).await?;
+        let long = self.bytes(asked.1.len()).await?;
+        Ok((asked, long))
     }
 }
 
 impl Right {
     /// Returns the right to a request that takes no bytes of its agent's.
-    fn short(request: OwnedSemaphorePermit) -> Permit {
+    pub(super) fn short(request: OwnedSemaphorePermit) -> Permit {
         Arc::new(Self { _request: request, _bytes: None })
     }
 }
@@ -210,6 +208,8 @@ fn too_many(max: usize, what: &str) -> Denied {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -226,18 +226,43 @@ mod tests {
         assert!(bounds.bytes(MESSAGE_BYTES_MAX).await.is_ok());
     }
 
+    async fn completed(
+        bounds: &Bounds,
+        bytes: usize,
+    ) -> Result<Option<OwnedSemaphorePermit>, Denied> {
+        let (parts, ()) = http::Request::new(()).into_parts();
+        let read = |bytes_max: usize| {
+            assert!(bytes <= bytes_max, "{bytes_max}");
+            ready(Ok((parts, Bytes::from(vec![b' '; bytes]))))
+        };
+        bounds.completion(bytes as u64, read).await.map(|(_, long)| long)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn few_requests_of_an_agent_are_large_at_once() {
         let bounds = Bounds::new();
-        let (small, mut held) = (MESSAGE_BYTES_MAX as u64, Vec::new());
+        let (small, mut held) = (MESSAGE_BYTES_MAX, Vec::new());
         for _ in 0..PROXY_LARGE_REQUESTS_MAX {
-            held.push(bounds.completion(small + 1).await.unwrap());
+            held.push(completed(&bounds, small + 1).await.unwrap());
         }
-        assert!(held.iter().all(|(bytes_max, _)| *bytes_max == PROXY_REQUEST_BYTES_MAX));
-        let denied = bounds.completion(small + 1).await.unwrap_err();
+        let denied = completed(&bounds, small + 1).await.unwrap_err();
         assert_eq!(denied.status, StatusCode::TOO_MANY_REQUESTS);
-        assert_eq!(bounds.completion(small).await.unwrap().0, MESSAGE_BYTES_MAX);
+        assert!(completed(&bounds, small).await.unwrap().is_some());
         held.pop();
-        assert!(bounds.completion(small + 1).await.is_ok());
+        assert!(completed(&bounds, small + 1).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_completions_have_as_many_bytes_together_as_other_requests() {
+        let bounds = Bounds::new();
+        let mut held = vec![bounds.bytes(MESSAGE_BYTES_MAX).await.unwrap()];
+        for _ in 1..CONNECTION_BYTES_MAX / MESSAGE_BYTES_MAX {
+            held.push(completed(&bounds, MESSAGE_BYTES_MAX).await.unwrap());
+        }
+        let denied = completed(&bounds, SCREENED_AT_ONCE_BYTES_MAX + 1).await.unwrap_err();
+        assert_eq!(denied.status, StatusCode::TOO_MANY_REQUESTS);
+        assert!(completed(&bounds, SCREENED_AT_ONCE_BYTES_MAX).await.unwrap().is_none());
+        held.pop();
+        assert!(completed(&bounds, MESSAGE_BYTES_MAX).await.is_ok());
     }
 }

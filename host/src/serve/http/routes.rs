@@ -143,10 +143,14 @@ impl<C: Calls> App<C> {
                 let is_mcp = path == "/mcp";
                 let agent = self.agent(role)?;
                 let (asked, (busy, permit)) = agent.bounds.admit(request, seat).await?;
-                let response = match is_mcp {
-                    true => agent.mcp(asked, &permit).await?,
-                    false => agent.claw(asked, &permit).await?,
+                let is_long = asked.1.len() > SCREENED_AT_ONCE_BYTES_MAX;
+                let answer = async {
+                    match is_mcp {
+                        true => agent.mcp(asked, &permit).await,
+                        false => agent.claw(asked, &permit).await,
+                    }
                 };
+                let response = offload::steps(is_long, answer).await?;
                 Ok(until_sent(response, (busy, permit)))
             }
             (path, role) if let Some(proxy) = self.proxied(path) => {
@@ -191,11 +195,11 @@ impl<C: Calls> App<C> {
         let agent = self.agent(role)?;
         seat.touch();
         let permit = agent.bounds.request().await?;
+        let busy = busy(seat, Room::Any)?;
         let bytes = request.body().size_hint().lower();
-        let (bytes_max, large) = agent.bounds.completion(bytes).await?;
-        let held = (busy(seat, Room::Any)?, permit, large);
-        let (parts, body) = read_request(request, bytes_max).await?;
-        Ok(until_sent(proxy.answer(&name, &parts, body).await, held))
+        let read = |bytes_max| read_request(request, bytes_max);
+        let ((parts, body), long) = agent.bounds.completion(bytes, read).await?;
+        Ok(until_sent(proxy.answer(&name, &parts, body).await, (busy, permit, long)))
     }
 
     /// Answers a request of the console, whose page is anybody's and whose data the operator's.
@@ -316,7 +320,7 @@ impl<C: Calls> Agent<C> {
         if parts.method != Method::POST {
             return self.mcp_session(parts).await;
         }
-        let incoming = match read(&body) {
+        let incoming = match message::read(&body) {
             Err(refusal) => return Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
             Ok(incoming) => incoming,
         };
@@ -386,7 +390,10 @@ impl<C: Calls> Agent<C> {
         let missed = move |last: Option<Bytes>| {
             last.map(keep);
         };
-        let answer = seen_through(async move { service.handle(request).await }, missed).await;
+        // It reads the message again.
+        let is_long = request.body().size_hint().lower() > SCREENED_AT_ONCE_BYTES_MAX as u64;
+        let answer = offload::steps(is_long, async move { service.handle(request).await });
+        let answer = seen_through(answer, missed).await;
         answer.ok_or_else(|| Denied::new(StatusCode::INTERNAL_SERVER_ERROR, host_failed().message))
     }
 
@@ -428,7 +435,7 @@ impl<C: Calls> Agent<C> {
     async fn claw(&self, asked: Asked, permit: &Permit) -> Result<Response<Body>, Denied> {
         let (parts, body) = asked;
         match parts.method {
-            Method::POST => match read(&body) {
+            Method::POST => match message::read(&body) {
                 Err(refusal) => Ok(refused(StatusCode::BAD_REQUEST, &refusal)),
                 Ok(incoming) => self.claws.post(&parts.headers, incoming, permit).await,
             },
@@ -466,11 +473,6 @@ fn up(seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
 fn resumed<B>(request: &http::Request<B>) -> Option<EventId> {
     let last = request.headers().get(LAST_EVENT).filter(|_| request.method() == Method::GET)?;
     EventId::read(last.to_str().ok()?)
-}
-
-/// Reads a message; a long one so that the threads that serve go on meanwhile.
-fn read(body: &Bytes) -> Result<Incoming, Fault> {
-    offload::blocking(body.len() > SCREENED_AT_ONCE_BYTES_MAX, || message::read(body))
 }
 
 /// What was checked is what is passed on, not the bytes it came as.

@@ -282,7 +282,7 @@ mod tests {
         let (used, other) = (Used::default(), Used::default());
         let (number, text) = (RequestId::Number(1), RequestId::String("1".into()));
         let all = Arc::new(Semaphore::new(1));
-        let permit = Arc::new(Right::of(Arc::clone(&all).try_acquire_owned().unwrap()));
+        let permit = Right::short(Arc::clone(&all).try_acquire_owned().unwrap());
         let first = used.begin(&number, &permit).unwrap();
         let copy = Arc::clone(&first);
         drop(first);
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(all.available_permits(), 0, "it is under way");
         drop(copy);
         assert_eq!(all.available_permits(), 1);
-        let permit = Arc::new(Right::of(all.try_acquire_owned().unwrap()));
+        let permit = Right::short(all.try_acquire_owned().unwrap());
         assert!(used.begin(&number, &permit).is_some());
     }
 }

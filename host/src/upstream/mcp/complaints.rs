@@ -74,10 +74,8 @@ impl Text {
         if self.ended {
             text.push(b'\n');
         }
-        let text = redactor.bytes(&text);
-        let whole = text.len().saturating_sub(redactor.unfinished(&text));
-        let text = String::from_utf8_lossy(text.get(..whole).unwrap_or_default());
-        text.lines().map(visible::line).collect()
+        let text = redactor.begun(&text);
+        String::from_utf8_lossy(&text).lines().map(visible::line).collect()
     }
 }
 

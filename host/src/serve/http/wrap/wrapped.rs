@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clawhost_core::limits::WRAP_STREAMS_MAX;
+use clawhost_core::limits::{SCREENED_AT_ONCE_BYTES_MAX, WRAP_STREAMS_MAX};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use rmcp::model::{ClientCapabilities, ProtocolVersion, RequestId};
@@ -29,6 +29,7 @@ use super::super::{BoundServer, HttpOptions};
 use super::call::{self, Answer, Asking, Said};
 use super::refusal::{NO_SESSION, Refusal};
 use super::sessions::{Session, Sessions, make_room};
+use crate::offload;
 use crate::random;
 use crate::secrets::Secret;
 use crate::serve::Shutdown;
@@ -117,8 +118,11 @@ impl Wrapped {
         let (parts, body) = request.into_parts();
         let session = session_id(&parts.headers).unwrap_or_default();
         let takes_events = call::takes_events(&parts.headers);
-        // The body ends here: what waits for the server is held once.
-        let message = message::read(&read_bounded(body, self.options.body_bytes_max).await?);
+        let body = read_bounded(body, self.options.body_bytes_max).await?;
+        let is_long = body.len() > SCREENED_AT_ONCE_BYTES_MAX;
+        let message = offload::blocking(is_long, || message::read(&body));
+        // What waits for the server is held once.
+        drop(body);
         Ok(until_sent(self.take(session, takes_events, message).await, busy))
     }
 
