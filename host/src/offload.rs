@@ -1,11 +1,14 @@
 //! Work that takes long, kept from the threads that run everything else: file I/O that may wait
-//! for the disk, a large value that is checked against a schema.
+//! for the disk, a large value that is checked against a schema or searched for secrets.
 //!
 //! Deliberately absent: asynchronous file I/O. The system has none that holds for every file.
 
 use std::future::poll_fn;
 use std::pin::pin;
 
+use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
+use clawhost_core::redact::Redactor;
+use clawhost_core::reply::json_bytes;
 use clawhost_core::schema::Schema;
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -30,6 +33,12 @@ pub(crate) async fn steps<F: Future>(long: bool, work: F) -> F::Output {
 /// As [`Schema::check`].
 pub(crate) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
     schema.check_with(value, |is_long, check| blocking(is_long, check))
+}
+
+/// Returns `value` without secrets, off the threads that serve where the search takes long.
+pub(crate) fn redacted(redactor: &Redactor, value: Value) -> Value {
+    let is_long = json_bytes(&value) > SCREENED_AT_ONCE_BYTES_MAX;
+    blocking(is_long, || redactor.json(value))
 }
 
 fn has_other_threads() -> bool {

@@ -65,7 +65,8 @@ impl<'a> Told<'a> {
     /// Takes the arguments that were admitted, as records may have them.
     pub(super) fn takes(&mut self, arguments: impl FnOnce() -> Value) {
         if self.parts.telemetry.takes_arguments() {
-            // Here: each event of the call searches them for secrets, on a thread that serves.
+            // Bounded here already: before that is done where events are emitted, each of the call's has them
+            // searched for secrets, on a thread that serves.
             self.arguments = Some(bounded(arguments()));
         }
     }

@@ -75,8 +75,8 @@ mod elsewhere;
 pub(crate) mod tests;
 
 pub use granted::grants_network;
-pub(crate) use programs::PATH;
 pub use programs::find;
+pub(crate) use programs::not_found;
 pub(crate) use spec::NOWHERE;
 pub use spec::{Command, JailError, JailLimits, JailMount, JailSpec, Outcome, Support};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Where a jailed program looks for others, and this file for what a command names.
-pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Finds a program: a name in the system's folders, an absolute path as it is. Links in the
 /// folder's name are resolved and the program's own is kept: it may be one of many for the same
@@ -15,6 +15,15 @@ pub fn find(name: &str) -> Option<PathBuf> {
         true => None,
         false => PATH.split(':').find_map(|folder| at(&Path::new(folder).join(name))),
     }
+}
+
+/// Says that a program is not found, and what would be right.
+pub(crate) fn not_found(command: &str) -> String {
+    let (at, there) = match command.contains('/') {
+        true => (String::new(), ""),
+        false => (format!(" in {}", PATH.replace(':', ", ")), " there"),
+    };
+    format!("there is no program `{command}`{at}: install it{there}, or write its absolute path")
 }
 
 fn at(path: &Path) -> Option<PathBuf> {
@@ -36,5 +45,17 @@ mod tests {
         {
             assert_eq!(find(name), None, "{name:?}");
         }
+    }
+
+    #[test]
+    fn of_a_name_it_is_said_where_it_was_looked_for_and_of_a_path_not() {
+        assert_eq!(
+            not_found("srv"),
+            "there is no program `srv` in /usr/local/bin, /usr/bin, /bin: install it there, or write its absolute path"
+        );
+        assert_eq!(
+            not_found("./srv"),
+            "there is no program `./srv`: install it, or write its absolute path"
+        );
     }
 }

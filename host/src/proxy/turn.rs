@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clawhost_core::limits::{PROXY_TURN_BYTES_MAX, SCREENED_AT_ONCE_BYTES_MAX};
+use clawhost_core::limits::PROXY_TURN_BYTES_MAX;
 use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
-use clawhost_core::reply::json_bytes;
 use futures_util::stream;
 use http::{Response, StatusCode};
 use serde_json::Value;
@@ -215,7 +214,6 @@ impl Proxy {
 
     /// Returns `value` without any secret in it.
     fn redacted(&self, value: Value) -> Value {
-        let is_long = json_bytes(&value) > SCREENED_AT_ONCE_BYTES_MAX;
-        offload::blocking(is_long, || self.0.host.secrets().redactor().json(value))
+        offload::redacted(&self.0.host.secrets().redactor(), value)
     }
 }

@@ -308,8 +308,7 @@ impl<'a> Compiler<'a> {
                 None
             }
             Some((place, _, text)) => {
-                let named = text.as_deref().map_or(Some(variable), services::reference);
-                let named = named.map(str::to_owned);
+                let named = services::secret_of(variable, text.as_deref()).map(str::to_owned);
                 if named.is_none() {
                     let reason = format!("the token of `{service}` stands in the pod");
                     let help = format!(

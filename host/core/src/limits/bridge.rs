@@ -1,4 +1,4 @@
-//! MCP servers that are bridged, the end of the host, and secrets.
+//! MCP servers that are bridged.
 
 limits! {
     BRIDGE;
@@ -74,25 +74,6 @@ limits! {
     BRIDGE_COMPLAINTS_MAX: u32 = 100;
     /// Time after which these lines are counted anew.
     BRIDGE_COMPLAINTS_MS: u64 = 10_000;
-    /// Time telemetry and copies of the audit log have to be handed over when the host stops.
-    FLUSH_MS: u64 = 2_000;
-    /// Time running calls have to end when the host is asked to stop.
-    SHUTDOWN_GRACE_MS: u64 = 5_000;
-    /// One secret's value: several times the largest key file.
-    SECRET_BYTES_MAX: usize = 8_192;
-    /// One value the host itself puts into requests: as many bytes of an answer may have to wait
-    /// until they are known to be no secret.
-    SECRET_BOUNDARY_BYTES_MAX: usize = 4_096;
-    /// All values a host knows at once: each is searched for in a dozen spellings, at 500 bytes of memory a byte.
-    SECRETS_BYTES_MAX: usize = 65_536;
-    /// A secret's name; it is shown in the place of the value.
-    SECRET_NAME_BYTES_MAX: usize = 128;
-    /// From this length on a secret is found wherever it stands; shorter ones, as whole words only.
-    REDACT_VALUE_BYTES: usize = 8;
-    /// From this length on a secret is looked for at all: shorter ones are in every text.
-    REDACT_WORD_BYTES: usize = 4;
-    /// Layers of escapes that are undone in search of a secret: JSON in JSON in a URL.
-    REDACT_ROUNDS_MAX: usize = 3;
     /// MCP servers one runtime file may name: each is a process or a connection.
     MCP_SERVERS_MAX: usize = 64;
     /// Name of an MCP server: half of a tool's, so that the tool's own part of it is readable.

@@ -1,4 +1,4 @@
-//! What one call may use, and how many run at the same time.
+//! What one call may use, how many run at the same time, and how long where the host stops.
 
 limits! {
     CALLS;
@@ -62,4 +62,6 @@ limits! {
     CALLS_WAITING_MAX: usize = 1_024;
     /// Arguments of one call, as serialised JSON.
     ARGUMENTS_BYTES_MAX: usize = 4_194_304;
+    /// Time running calls have to end when the host is asked to stop.
+    SHUTDOWN_GRACE_MS: u64 = 5_000;
 }

@@ -12,6 +12,10 @@ limits! {
     DOCUMENT_ALIAS_NODES_MAX: usize = 1_000;
     /// One text in a document.
     DOCUMENT_TEXT_BYTES_MAX: usize = 65_536;
+    /// The name of a pod's service: it is a part of a host's name.
+    POD_SERVICE_NAME_BYTES_MAX: usize = 63;
+    /// The skill of a pod's service: a model reads all of it, as some 16 thousand tokens.
+    POD_SKILL_BYTES_MAX: usize = 65_536;
     /// Directories that one pattern of documents (`tools/**/*.yaml`) may look into.
     GLOB_VISITS_MAX: usize = 10_000;
     /// Attempts at a call that fails for a passing reason, where its document asks for retries and does not say (CKP default).

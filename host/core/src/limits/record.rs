@@ -1,4 +1,4 @@
-//! The record, recordings, what is searched for, and the time that the database may take.
+//! The record, recordings, secrets and what else is searched for, and the time that the database may take.
 
 limits! {
     RECORD;
@@ -16,6 +16,8 @@ limits! {
     AUDIT_COPY_RETRY_MS: u64 = 500;
     /// Records kept in the store's copy of the log; the oldest go first.
     AUDIT_COPY_ROWS_MAX: i64 = 1_000_000;
+    /// Time telemetry and copies of the audit log have to be handed over when the host stops.
+    FLUSH_MS: u64 = 2_000;
     /// Records that one signature stands for: a path of ten hashes leads to it.
     AUDIT_BATCH_RECORDS_MAX: usize = 1_024;
     /// Time in which records gather for one signature: what a killed host leaves unsigned.
@@ -30,6 +32,21 @@ limits! {
     RECORDING_BYTES_MAX: usize = 8_388_608;
     /// Recordings that are kept beside one log; the oldest go first.
     RECORDINGS_MAX: usize = 200;
+    /// One secret's value: several times the largest key file.
+    SECRET_BYTES_MAX: usize = 8_192;
+    /// One value the host itself puts into requests: as many bytes of an answer may have to wait
+    /// until they are known to be no secret.
+    SECRET_BOUNDARY_BYTES_MAX: usize = 4_096;
+    /// All values a host knows at once: each is searched for in a dozen spellings, at 500 bytes of memory a byte.
+    SECRETS_BYTES_MAX: usize = 65_536;
+    /// A secret's name; it is shown in the place of the value.
+    SECRET_NAME_BYTES_MAX: usize = 128;
+    /// From this length on a secret is found wherever it stands; shorter ones, as whole words only.
+    REDACT_VALUE_BYTES: usize = 8;
+    /// From this length on a secret is looked for at all: shorter ones are in every text.
+    REDACT_WORD_BYTES: usize = 4;
+    /// Layers of escapes that are undone in search of a secret: JSON in JSON in a URL.
+    REDACT_ROUNDS_MAX: usize = 3;
     /// Arguments or results that are screened on a thread that serves; longer ones beside it.
     SCREENED_AT_ONCE_BYTES_MAX: usize = 262_144;
     /// Findings of one kind that a screen counts; more tell nobody more, and cost time to judge.

@@ -74,10 +74,6 @@ limits! {
     BUDGET_PIECE_MS: u64 = 60_000;
     /// The longest window of an agent's budget: a month. What was spent is kept so long, by the minute.
     BUDGET_WINDOW_MS_MAX: u64 = 2_678_400_000;
-    /// The name of a pod's service: it is a part of a host's name.
-    POD_SERVICE_NAME_BYTES_MAX: usize = 63;
-    /// The skill of a pod's service: a model reads all of it, as some 16 thousand tokens.
-    POD_SKILL_BYTES_MAX: usize = 65_536;
     /// The same call so often in a row, and the model gets no more tools in that turn.
     PROXY_REPEATS_STREAK_MAX: u32 = 3;
     /// Calls of one turn that were made before in it, in any order: two models' worth of loops.

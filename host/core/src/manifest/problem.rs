@@ -277,7 +277,7 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 
 /// Returns "did you mean …?" and the whole list, as a help text.
 pub(crate) fn choices<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    // An empty value is left out rather than written.
+    // Nobody is told to write an empty value, which is to leave the key out.
     let mut list: Vec<&str> = known.into_iter().filter(|one| !one.is_empty()).collect();
     let meant = nearest(wrong, list.iter().copied());
     list.dedup_by(|one, other| one.eq_ignore_ascii_case(other));

@@ -318,9 +318,7 @@ impl Walk<'_> {
     fn one_of(&mut self, node: &Node, text: &str, known: &'static [&'static str], path: &str) {
         if !known.contains(&text) {
             let reason = format!("`{path}` is `{}`", shown(text));
-            // Nobody is told to write nothing, which is to leave the key out.
-            let said = known.iter().copied().filter(|known| !known.is_empty());
-            self.mismatch(&node.at, reason, choices(text, said));
+            self.mismatch(&node.at, reason, choices(text, known.iter().copied()));
         }
     }
 

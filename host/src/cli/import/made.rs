@@ -143,8 +143,8 @@ impl Made {
         if let Some(program) = program.filter(|program| FETCHERS.contains(program)) {
             self.todo.push(format!("`{name}`: `{program}` fetches what it runs, and its sandbox has no network and runs nothing that it wrote: install the server into a folder, name its program as `command`, and mount the folder `ro` in {name}-sandbox.yaml"));
         } else if !Path::new(command).is_absolute() && jail::find(command).is_none() {
-            let folders = jail::PATH.replace(':', ", ");
-            self.todo.push(format!("`{name}`: there is no program `{command}` in {folders}: install it there, or write its absolute path as `command` and mount its folder `ro` in {name}-sandbox.yaml"));
+            let not_found = jail::not_found(command);
+            self.todo.push(format!("`{name}`: {not_found} as `command` and mount its folder `ro` in {name}-sandbox.yaml"));
         }
     }
 }

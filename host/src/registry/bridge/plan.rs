@@ -210,15 +210,7 @@ fn program(command: &str, find: &Find) -> Result<(String, McpEndpoint), String> 
     let found = path.and_then(|path| find(path.to_str()?));
     let known =
         found.and_then(|path| Some((path.to_str()?.to_owned(), McpEndpoint::of_program(&path)?)));
-    known.ok_or_else(|| match command.contains('/') {
-        true => format!("there is no program `{command}`: install it, or write its absolute path"),
-        false => {
-            let folders = jail::PATH.replace(':', ", ");
-            format!(
-                "there is no program `{command}` in {folders}: install it there, or write its absolute path"
-            )
-        }
-    })
+    known.ok_or_else(|| jail::not_found(command))
 }
 
 impl Located<'_> {

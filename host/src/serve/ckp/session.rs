@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use clawhost_core::error::CallError;
-use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
-use clawhost_core::reply::json_bytes;
 use futures_util::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
@@ -321,8 +319,7 @@ pub(super) async fn until<T>(
 
 /// Returns `result` without secrets, wherever it had them from.
 fn shown<C: Calls>(calls: &C, result: Value) -> Value {
-    let is_long = json_bytes(&result) > SCREENED_AT_ONCE_BYTES_MAX;
-    offload::blocking(is_long, || calls.services().secrets.redactor().json(result))
+    offload::redacted(&calls.services().secrets.redactor(), result)
 }
 
 fn status(state: State, uptime: std::time::Duration) -> Value {

@@ -141,8 +141,8 @@ impl Bounds {
         one_of(&self.streams, HTTP_STREAMS_PER_AGENT_MAX, "streams").await
     }
 
-    /// Has a request for a completion read that says it is of so many `bytes`, as far as such a one may be long, and
-    /// takes the right to a long one. One longer than any other message may be has a right of its own.
+    /// Reads a request for a completion, whose head says that it has so many `bytes`, and takes the right to a long
+    /// one: what is longer than any other message may be is one of few, and all else takes its bytes.
     pub(super) async fn completion<R>(
         &self,
         bytes: u64,

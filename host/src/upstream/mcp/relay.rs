@@ -7,8 +7,6 @@ use std::fmt::Display;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
-use clawhost_core::reply::json_bytes;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::timeout_at;
@@ -177,8 +175,7 @@ impl Session {
 
 /// Returns what a program says without secrets.
 fn cleaned(secrets: &Secrets, value: Value) -> Value {
-    let is_long = json_bytes(&value) > SCREENED_AT_ONCE_BYTES_MAX;
-    offload::blocking(is_long, || secrets.redactor().json(value))
+    offload::redacted(&secrets.redactor(), value)
 }
 
 fn no_program() -> Failure {

@@ -95,7 +95,7 @@ impl Table {
         });
     }
 
-    /// Keeps a request that was left until it is answered, or may no longer be asked for.
+    /// Doubts the server, and keeps a request that was left until it is answered, or may no longer be asked for.
     fn leave(&mut self, id: u64) {
         self.doubt(id);
         let now = Instant::now();

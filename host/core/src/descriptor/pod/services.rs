@@ -261,8 +261,13 @@ fn written(value: &Node) -> Option<String> {
     }
 }
 
+/// Returns the secret that stands for a variable: what has no value is the one of its own name.
+pub(super) fn secret_of<'t>(name: &'t str, value: Option<&'t str>) -> Option<&'t str> {
+    value.map_or(Some(name), reference)
+}
+
 /// Returns the name in `$NAME` or `${NAME}`, if that is all there is.
-pub(super) fn reference(text: &str) -> Option<&str> {
+fn reference(text: &str) -> Option<&str> {
     let name = text.strip_prefix('$')?;
     let name = name.strip_prefix('{').map_or(Some(name), |rest| rest.strip_suffix('}'))?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::services::{is_program, reference, variables};
+use super::services::{is_program, secret_of, variables};
 use super::{CLAW, parsed};
 use crate::grants::is_variable_name;
 use crate::manifest::node::{Entry, Node, Place};
@@ -65,12 +65,12 @@ fn read(root: &Node, name: &str, sandbox: &str, problems: &mut Problems) -> Opti
 }
 
 /// Returns a variable of a program. What Compose would take from its own environment, as nothing or another name
-/// stands for it, is the secret of that name here.
+/// stands for it, is a secret here.
 fn variable(
     (at, name, text): (&Place, &str, Option<String>),
     problems: &mut Problems,
 ) -> Option<(String, McpValue)> {
-    let secret = text.as_deref().map_or(Some(name), reference).map(str::to_owned);
+    let secret = secret_of(name, text.as_deref()).map(str::to_owned);
     let text = text.unwrap_or_default();
     let (wrong, help) = if !is_variable_name(name) || text.contains('\0') {
         ("is no variable", "letters, digits and `_`, the first no digit; no zero byte in its value")
