@@ -26,7 +26,7 @@ mod span;
 mod verify;
 
 pub(crate) use copies::Copy;
-pub use facts::Facts;
+pub use facts::{Fact, Facts};
 pub use files::records;
 pub(crate) use files::{chains, each_record, lines};
 pub(crate) use filter::Filter;

@@ -4,6 +4,11 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+/// What a digest as text begins with.
+const PREFIX: &str = "sha256:";
+/// How long one is, in bytes.
+const TEXT_BYTES: usize = PREFIX.len() + 2 * 32;
+
 /// Returns `sha256:<64 hex digits>` of `bytes`.
 pub fn of_bytes(bytes: &[u8]) -> String {
     text(&sha256(bytes))
@@ -16,24 +21,30 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 
 /// Returns a sha256 as [`of_bytes`] does.
 pub fn text(sha256: &[u8; 32]) -> String {
-    spelt("sha256:", sha256)
+    let mut text = String::with_capacity(TEXT_BYTES);
+    append(&mut text, sha256);
+    text
+}
+
+/// Appends a sha256 as [`of_bytes`] returns it: of each call there are several, so this takes no longer than it has to.
+pub fn append(text: &mut String, sha256: &[u8; 32]) {
+    let mut digits = [0; 2 * 32];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(sha256) {
+        pair.copy_from_slice(&digits_of(*byte));
+    }
+    text.push_str(PREFIX);
+    // All of it is ASCII.
+    text.push_str(str::from_utf8(&digits).unwrap_or_default());
 }
 
 /// Returns `bytes` as hexadecimal digits in lower case, two a byte.
 pub fn hex(bytes: &[u8]) -> String {
-    spelt("", bytes)
+    bytes.iter().copied().flat_map(digits_of).map(char::from).collect()
 }
 
-/// Each call is told by digests: this takes no longer than it has to.
-fn spelt(prefix: &str, bytes: &[u8]) -> String {
+fn digits_of(byte: u8) -> [u8; 2] {
     let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
-    let mut text = Vec::with_capacity(prefix.len() + 2 * bytes.len());
-    text.extend_from_slice(prefix.as_bytes());
-    for byte in bytes {
-        text.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
-    }
-    // All of it is ASCII.
-    String::from_utf8(text).unwrap_or_default()
+    [digit(byte >> 4), digit(byte & 15)]
 }
 
 /// Returns the bytes that hexadecimal digits stand for; nothing where `text` holds anything else.
@@ -49,7 +60,7 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
 /// Says whether `text` is `sha256:` and 64 hex digits in lower case.
 pub fn is_digest(text: &str) -> bool {
     const HEX_DIGITS: usize = 64;
-    text.strip_prefix("sha256:").is_some_and(|hex| {
+    text.strip_prefix(PREFIX).is_some_and(|hex| {
         hex.len() == HEX_DIGITS && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     })
 }
@@ -70,6 +81,13 @@ pub fn canonical(value: &Value) -> String {
     write_canonical(value, &mut text);
     // All that is written is text.
     String::from_utf8(text).unwrap_or_default()
+}
+
+/// Appends a member of an object that is a text, in canonical form, which is valid UTF-8.
+pub fn append_text(object: &mut Vec<u8>, name: &str, text: &str) {
+    write_json(name, object);
+    object.push(b':');
+    write_json(text, object);
 }
 
 /// Appends a member of an object in canonical form, which is valid UTF-8.

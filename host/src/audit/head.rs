@@ -133,7 +133,7 @@ impl Ends {
     /// Returns what the next chain says about them.
     pub(super) fn facts(&self) -> Facts {
         let mut facts = Facts::default();
-        facts.set(PREVIOUS, self.newest.as_ref().map(End::fact));
+        facts.set(PREVIOUS, self.newest.as_ref().map_or(Value::Null, End::fact));
         if !self.ended.is_empty() {
             facts.set(ENDED, self.ended.iter().map(End::fact).collect::<Value>());
         }

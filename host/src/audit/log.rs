@@ -30,6 +30,8 @@ use crate::watched::change;
 
 /// Chains one process may open in one millisecond.
 const CHAINS_PER_MS_MAX: u32 = 1_000;
+/// How long a log that has a name is taken to keep it, in milliseconds: each call would ask the system else.
+const NAME_LOOK_MS: u64 = 100;
 /// How often who waits for a turn looks before it sleeps: some 8 µs, and a record takes 2.
 const TURN_SPINS_MAX: u32 = 200;
 
@@ -63,6 +65,8 @@ struct Chain {
     broken: bool,
     /// Its file system counts a file's names.
     counts_names: bool,
+    /// When it was last seen to have one.
+    looked_at_ms: i64,
     signer: Option<Arc<Signer>>,
 }
 
@@ -236,7 +240,8 @@ impl AuditLog {
     fn append_one(&self, event: Event, facts: &Facts) -> std::io::Result<()> {
         let draft = Draft::new(event, facts);
         let chain = &mut *self.its_turn();
-        let mut line = draft.line(chain.records, &chain.last_hash, now_ms());
+        let now_ms = now_ms();
+        let mut line = draft.line(chain.records, &chain.last_hash, now_ms);
         let hash = digest::sha256(line.as_bytes());
         line.push('\n');
         if chain.broken {
@@ -244,7 +249,7 @@ impl AuditLog {
                 "the log ends in half a line that cannot be taken back",
             ));
         }
-        if event == Event::Received && chain.is_gone()? {
+        if event == Event::Received && chain.is_gone(now_ms)? {
             return Err(std::io::Error::other(
                 "the log was deleted, so nobody would find the record: start the host anew",
             ));
@@ -298,6 +303,7 @@ impl Chain {
             log,
             head,
             counts_names,
+            looked_at_ms: 0,
             len: 0,
             room: Room::default(),
             records: 0,
@@ -326,8 +332,15 @@ impl Chain {
     }
 
     /// Says whether somebody deleted the file: it takes all that is written to it, until the host ends.
-    fn is_gone(&self) -> std::io::Result<bool> {
-        Ok(self.counts_names && !has_name(&self.log)?)
+    fn is_gone(&mut self, now_ms: i64) -> std::io::Result<bool> {
+        if !self.counts_names || now_ms.abs_diff(self.looked_at_ms) < NAME_LOOK_MS {
+            return Ok(false);
+        }
+        let is_gone = !has_name(&self.log)?;
+        if !is_gone {
+            self.looked_at_ms = now_ms;
+        }
+        Ok(is_gone)
     }
 
     /// Stores count and hash after the record, or with its batch where it is signed: an end that was dropped
@@ -399,6 +412,7 @@ mod tests {
         dir.rename(format!("{}{LOG_SUFFIX}", log.name), &dir, "elsewhere").unwrap();
         log.append(Event::Received, &facts).unwrap();
         dir.remove_file("elsewhere").unwrap();
+        log.chain.lock().looked_at_ms = 0;
         let mut shown = tempfile::tempfile().unwrap();
         let writer = Arc::new(shown.try_clone().unwrap());
         let subscriber = tracing_subscriber::fmt().with_writer(writer).with_ansi(false).finish();

@@ -100,7 +100,7 @@ impl Draft {
         let mut text = Vec::with_capacity(1_024);
         let mut gaps = [0; OWN.len()];
         for (name, fact) in facts.iter() {
-            digest::append_member(&mut text, name, fact);
+            fact.append(name, &mut text);
             text.push(b',');
             let behind = gaps.iter_mut().zip(OWN).filter(|(_, own)| name < *own);
             behind.for_each(|(gap, _)| *gap = text.len());
@@ -114,12 +114,14 @@ impl Draft {
         let part = |range: std::ops::Range<usize>| self.facts.get(range).unwrap_or_default();
         let (a, b, c) = (part(0..event_at), part(event_at..prev_at), part(prev_at..seq_at));
         let (d, e, f) = (part(seq_at..time_at), part(time_at..v_at), part(v_at..self.facts.len()));
-        let (event, prev, time) = (self.event, digest::text(prev), rfc3339(time_ms));
         let mut line = String::with_capacity(self.facts.len() + OWN_BYTES);
-        line.extend(["{", a, r#""event":""#, event, r#"","#, b, r#""prev":""#, &prev, r#"","#, c]);
+        line.extend(["{", a, r#""event":""#, self.event, r#"","#, b, r#""prev":""#]);
+        digest::append(&mut line, prev);
+        line.extend([r#"","#, c, r#""seq":"#]);
         // Memory takes everything.
-        write!(line, r#""seq":{seq},{d}"time":"{time}",{e}"v":{FORMAT_VERSION},{f}"#)
-            .unwrap_or_default();
+        write!(line, "{seq}").unwrap_or_default();
+        line.extend([",", d, r#""time":""#, &rfc3339(time_ms), r#"","#, e]);
+        write!(line, r#""v":{FORMAT_VERSION},{f}"#).unwrap_or_default();
         // The comma after the last of them.
         line.pop();
         line + "}"

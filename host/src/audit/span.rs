@@ -10,7 +10,7 @@ use clawhost_core::reply::ToolReply;
 use clawhost_core::screen::{Action, Finding};
 use serde_json::{Value, json};
 
-use super::facts::Facts;
+use super::facts::{Fact, Facts};
 use super::findings::Findings;
 use super::log::AuditLog;
 use super::record::Event;
@@ -61,7 +61,7 @@ impl CallSpan {
 
     /// Returns what the record calls the call.
     pub fn call(&self) -> &str {
-        self.facts.get("call").and_then(Value::as_str).unwrap_or_default()
+        self.facts.text("call").unwrap_or_default()
     }
 
     /// Returns where screens tell what they find while the call runs.
@@ -70,7 +70,7 @@ impl CallSpan {
     }
 
     /// Adds a fact to the closing record: the component's digest, the rule, fuel, violations.
-    pub fn note(&mut self, name: &'static str, fact: impl Into<Value>) {
+    pub fn note<'f>(&mut self, name: &'static str, fact: impl Into<Fact<'f>>) {
         self.facts.set(name, fact);
     }
 
@@ -89,7 +89,7 @@ impl CallSpan {
         if findings.is_empty() {
             return;
         }
-        let tool = self.facts.get("tool").map(tracing::field::display);
+        let tool = self.facts.text("tool");
         for Finding { check, policy, what, action } in findings {
             if *action == Action::Warn {
                 tracing::warn!(tool, check, policy, "a screen found {what}");
@@ -98,8 +98,11 @@ impl CallSpan {
         let shown = findings.iter().map(|finding| {
             json!({"check": finding.check, "policy": finding.policy, "what": finding.what})
         });
-        let noted = self.facts.get("findings").and_then(Value::as_array);
-        let noted: Vec<Value> = noted.into_iter().flatten().cloned().chain(shown).collect();
+        let mut noted = match self.facts.get("findings").map(Value::from) {
+            Some(Value::Array(noted)) => noted,
+            _ => Vec::new(),
+        };
+        noted.extend(shown);
         self.note("findings", noted);
     }
 
@@ -150,7 +153,7 @@ impl CallSpan {
     fn who(&self) -> Facts {
         let kept = ["call", "parent", "principal", "tool", "arguments_digest", "policy", "rule_id"];
         let facts = self.facts.iter().filter(|(name, _)| kept.contains(name));
-        facts.map(|(name, fact)| (name, fact.clone())).collect()
+        facts.collect()
     }
 
     /// Records how the call ended.
@@ -263,11 +266,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut span = span(&folder);
         span.note_grants("reads /x");
-        assert_eq!(span.facts.get("grants").unwrap(), "reads /x");
+        assert_eq!(span.facts.text("grants"), Some("reads /x"));
         let long = "x".repeat(TEXT_BYTES_MAX + 1);
         span.note_grants(&long);
-        let (short, rest) =
-            span.facts.get("grants").unwrap().as_str().unwrap().split_once(' ').unwrap();
+        let (short, rest) = span.facts.text("grants").unwrap().split_once(' ').unwrap();
         assert_eq!((short.len(), rest), (TEXT_BYTES_MAX, &*digest::of_bytes(long.as_bytes())));
     }
 
@@ -345,6 +347,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("one"), "{text}");
-        assert_eq!(span.facts.get("findings").unwrap().as_array().map(Vec::len), Some(2));
+        let findings = Value::from(span.facts.get("findings").unwrap());
+        assert_eq!(findings.as_array().map(Vec::len), Some(2));
     }
 }

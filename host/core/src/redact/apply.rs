@@ -25,10 +25,14 @@ impl Redactor {
         if self.is_empty() {
             return false;
         }
-        // As long as the texts of many a record, so that it does not grow in steps.
-        let mut all = Vec::with_capacity(1_024);
+        let mut all = String::new();
         values.into_iter().for_each(|value| gather(value, &mut all));
-        !self.find(&all).is_empty()
+        self.is_in_gathered(&all)
+    }
+
+    /// As [`is_in`](Self::is_in), of texts that were put [together](gather).
+    pub fn is_in_gathered(&self, all: &str) -> bool {
+        !self.is_empty() && !self.find(all.as_bytes()).is_empty()
     }
 
     /// Returns `reply` with every secret in it replaced, also where it is spread over text
@@ -117,7 +121,7 @@ impl Redactor {
 
 /// Adds the texts of `value` to `all`. Each ends in a byte that belongs to no escape and no word, so that what is
 /// found in one of them alone is found in all of them.
-fn gather(value: &Value, all: &mut Vec<u8>) {
+pub fn gather(value: &Value, all: &mut String) {
     match value {
         Value::Null | Value::Bool(_) => {}
         Value::Number(number) => gather_text(&number.to_string(), all),
@@ -127,16 +131,17 @@ fn gather(value: &Value, all: &mut Vec<u8>) {
     }
 }
 
-fn gather_object(entries: &Map<String, Value>, all: &mut Vec<u8>) {
+fn gather_object(entries: &Map<String, Value>, all: &mut String) {
     for (name, value) in entries {
         gather_text(name, all);
         gather(value, all);
     }
 }
 
-fn gather_text(text: &str, all: &mut Vec<u8>) {
-    all.extend_from_slice(text.as_bytes());
-    all.push(0);
+/// As [`gather`], of one text.
+pub fn gather_text(text: &str, all: &mut String) {
+    all.push_str(text);
+    all.push('\0');
 }
 
 /// Returns the bytes `part` of `whole` with what was found in it replaced.

@@ -21,5 +21,6 @@ mod spellings;
 #[cfg(test)]
 mod tests;
 
+pub use self::apply::{gather, gather_text};
 pub(crate) use self::reading::read;
 pub use self::redactor::{Redactor, TooMuch};
