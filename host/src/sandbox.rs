@@ -24,6 +24,7 @@ mod state;
 mod taped;
 mod tools;
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -87,6 +88,8 @@ pub struct Backends {
     pub keys: Option<Keys>,
     /// Where messages may go, for those that name them.
     pub channels: Channels,
+    /// Where compiled code is kept, which is granted to nobody: it is run.
+    pub code_folder: Option<PathBuf>,
 }
 
 impl Backends {
@@ -99,6 +102,7 @@ impl Backends {
             spawns: Spawns::default(),
             keys: None,
             channels: Channels::none(),
+            code_folder: None,
         }
     }
 }
@@ -141,7 +145,8 @@ impl Sandbox {
         resolve_parents(&mut grants).map_err(|reason| SandboxError { profile, reason })?;
         let fail = |reason: String| SandboxError { profile: grants.profile.clone(), reason };
         let refused = |error: RootError| fail(error.to_string());
-        let private = Arc::new(Private::look_up(backends.secrets.folders()).map_err(refused)?);
+        let own = backends.secrets.folders().chain(backends.code_folder.as_deref());
+        let private = Arc::new(Private::look_up(own).map_err(refused)?);
         let roots = Roots::open_without(&private, &grants.mounts, &grants.denied_paths);
         let roots = roots.map_err(refused)?;
         let open = || ProfileJail::open(&grants, Arc::clone(&private)).map_err(fail);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clawhost_core::error::exit;
 use clawhost_core::limits::BRIDGE_START_MS;
 use clawhost_tests::wait::block_until;
-use clawhost_tests::{Cli, Client};
+use clawhost_tests::{Cli, Client, cache_folder};
 use serde_json::{Value, json};
 
 use crate::bridge::{PYTHON, documents, skipped};
@@ -259,12 +259,13 @@ fn the_host_s_own_folder_is_granted_to_nobody() {
         std::fs::write(folder.join("tool.yaml"), tool).unwrap();
         folder
     };
+    let cache = cache_folder().canonicalize().unwrap();
     // In it, or it: refused when it is loaded.
-    for inside in [state.clone(), state.join("audit")] {
+    for inside in [state.clone(), state.join("audit"), cache.join("clawhost")] {
         std::fs::create_dir_all(&inside).unwrap();
         let folder = manifest(&inside, "");
         let run = cli.run(&["tools", folder.to_str().unwrap()]);
-        assert!(run.stderr.contains("where this host keeps its secrets"), "{}", run.stderr);
+        assert!(run.stderr.contains("a folder of this host's own"), "{}", run.stderr);
     }
     // Around it: served, without it.
     let around = state.parent().unwrap();
@@ -279,16 +280,20 @@ fn the_host_s_own_folder_is_granted_to_nobody() {
         let run = read(path);
         assert!(run.code != Some(0) && !run.stdout.contains("clawhost-"), "{path}: {}", run.stdout);
     }
+    let mut compiled = std::fs::read_dir(cache.join("clawhost")).unwrap();
+    let compiled = compiled.next().unwrap().unwrap().file_name();
+    let folder = manifest(&cache, "");
+    let path = format!("path=clawhost/{}", compiled.display());
+    let run = cli.run(&["call", folder.to_str().unwrap(), "read_file", &path]);
+    assert!(run.code != Some(0) && run.stderr.contains("closed by the profile"), "{}", run.stderr);
     // Native programs have no part of a folder taken away.
     let servers = "tools: {mcp_servers: {s: {command: /bin/cat, sandbox: mine}}}\n";
-    let folder = manifest(around, servers);
-    let run = cli.run(&["tools", folder.to_str().unwrap()]);
-    assert!(
-        run.stderr.contains("the MCP server `s`")
-            && run.stderr.contains("where this host keeps its secrets"),
-        "{}",
-        run.stderr
-    );
+    for around in [around, &cache] {
+        let folder = manifest(around, servers);
+        let run = cli.run(&["tools", folder.to_str().unwrap()]);
+        let told = ["the MCP server `s`", "a folder of this host's own"];
+        assert!(told.iter().all(|it| run.stderr.contains(it)), "{}", run.stderr);
+    }
 }
 
 #[test]

@@ -460,7 +460,7 @@ impl TestHostBuilder {
         let settled = manifest.governance.settle(&manifest.tools);
         settled.unwrap_or_else(|errors| wrong(&errors));
         let audit = Dir::open_ambient_dir(folder.join("audit"), ambient_authority()).unwrap();
-        let cache = Dir::open_ambient_dir(crate::cache_folder(), ambient_authority()).unwrap();
+        let cache = CodeCache::open(&crate::cache_folder(), CACHE_KEY).unwrap();
         let secrets = self.secrets;
         let builder = HostBuilder::new(manifest, audit)
             .tools_dir(Some(folder.join("tools")))
@@ -468,7 +468,7 @@ impl TestHostBuilder {
             .registry(self.releases)
             .secrets(secrets.clone())
             .audit_places(settings.audit.clone())
-            .cache(Some(CodeCache::new(cache, CACHE_KEY)));
+            .cache(Some(cache));
         let host = (self.extend)(builder).build().await?;
         Ok(TestHost { host, folder: self.folder, canaries, secrets })
     }

@@ -38,6 +38,7 @@ pub use program::Program;
 pub use proxied::Proxied;
 pub use served::Served;
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
 /// Where nobody listens: the port is not among those that the system gives away.
@@ -52,7 +53,7 @@ pub fn cache_folder() -> PathBuf {
     // Never one that others may write: what lies there is run.
     let target = target.map_or_else(|| source_root().join("target"), PathBuf::from);
     let folder = target.join("tmp/clawhost");
-    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
     folder
 }
 

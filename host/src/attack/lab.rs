@@ -85,9 +85,7 @@ struct Lab {
 impl Lab {
     fn open() -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("clawhost-attack-").tempdir()?;
-        for name in ["tools", "cache"] {
-            std::fs::create_dir(folder.path().join(name))?;
-        }
+        std::fs::create_dir(folder.path().join("tools"))?;
         for guest in corpus::all() {
             let (name, bytes) = guest.file();
             // Read once here rather than by the host of each profile; some are no text to read.
@@ -125,7 +123,7 @@ impl Lab {
     }
 
     async fn host(&self, profile: &Profile, audit: Dir) -> io::Result<Host> {
-        let cache = Dir::open_ambient_dir(self.folder.path().join("cache"), ambient_authority())?;
+        let cache = CodeCache::open(&self.folder.path().join("cache"), self.key);
         let secrets = Secrets::new(SecretSources {
             environment: Some(Box::new(|_| Some(OsString::from(SECRET)))),
             ..SecretSources::default()
@@ -140,7 +138,7 @@ impl Lab {
             .tools_dir(Some(self.folder.path().join("tools")))
             .limits(limits)
             .secrets(secrets)
-            .cache(Some(CodeCache::new(cache, self.key)));
+            .cache(Some(cache.map_err(io::Error::other)?));
         builder.build().await.map_err(io::Error::other)
     }
 }

@@ -20,7 +20,7 @@ use crate::engine::compiler::{Compiler, NoCode};
 use crate::engine::{self, Allocator, Engine};
 use crate::jail::{self, Support};
 use crate::secrets::Secrets;
-use crate::state::{FolderEnv, StateDir, open_cache};
+use crate::state::{FolderEnv, StateDir, cache_folder, own_folder};
 
 /// Say what this machine can give, and whether it is enough for a manifest
 ///
@@ -255,8 +255,8 @@ fn state(settings: &Settings, places: &Places) -> Finding {
 }
 
 fn cache() -> Finding {
-    let opened = open_cache(&FolderEnv::from_process()).map_err(|error| error.to_string());
-    let (standing, says) = match opened.and_then(writable) {
+    let opened = cache_folder(&FolderEnv::from_process()).and_then(|folder| own_folder(&folder));
+    let (standing, says) = match opened.map_err(|error| error.to_string()).and_then(writable) {
         Ok(cache) => (Standing::Good, format!("{} is private", cache.display())),
         Err(why) => (Standing::Weaker, format!("components are compiled at each start: {why}")),
     };

@@ -3,40 +3,48 @@
 //! Loading native code is as powerful as linking it, so an entry counts only with a keyed
 //! BLAKE3 over its name, its length, what is known of the component and the hash of its code. The key
 //! lives in the state folder, not beside the entries. A damaged or foreign entry is compiled anew. What
-//! is known is read alone where tools are listed; code is read whole, where the length is right, and held
-//! against the hash that was read then, and never mapped: a file can change after it was looked at.
+//! is known is read alone where tools are listed. Code is held against the hash that was read then, and
+//! mapped, so that it takes memory only as far as it runs: of the folder's files no more than the host's own
+//! user may write one, as no other folder is taken, and no grant reaches it.
 //! What was used longest ago is taken away where an entry is written and all are over a bound.
 
 use std::cmp::Reverse;
+use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cap_std::fs::{Dir, File};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
 use clawhost_core::limits::CODE_CACHE_BYTES_MAX;
 
 use super::loaded::About;
 use crate::regular;
+use crate::state::{FolderError, own_folder};
 
-/// Length of a hash, in bytes. An entry begins with two: its authentication code, and that of the code.
+/// Length of a hash, in bytes. An entry ends with two, its authentication code and that of the code, and with
+/// the size of what is known, which lies before them and behind the code.
 const HASH_BYTES: usize = blake3::OUT_LEN;
-/// Length of the size of what is known, in bytes, which follows them.
+/// Length of the size of what is known, in bytes.
 const SIZE_BYTES: usize = size_of::<u32>();
-/// How long an entry is before what is known begins, in bytes.
-const HEAD_BYTES: usize = 2 * HASH_BYTES + SIZE_BYTES;
+/// How long the end of an entry is, in bytes.
+const FOOT_BYTES: usize = 2 * HASH_BYTES + SIZE_BYTES;
 /// Length of what is known, in bytes, at most: it is read before it is authenticated. Hundreds of tools with
 /// long schemas; a component with more is compiled at each start.
 const ABOUT_BYTES_MAX: usize = 8 << 20;
 
 /// How entries are written, as part of their names: an upgrade that writes others takes none for damaged.
-const FORMAT: &[u8] = b"owner, format 3";
+const FORMAT: &[u8] = b"owner, format 4";
 /// Digits of the key's fingerprint in a file name: enough to tell hosts apart.
 const OWNER_DIGITS: usize = 8;
 /// Ends the name of every entry.
-const ENDING: &str = ".code";
+pub(crate) const CODE_ENDING: &str = ".code";
 
 /// The cache: a folder only the host's user can write, and the key of its entries.
 #[derive(Debug)]
 pub struct CodeCache {
+    folder: PathBuf,
     dir: Dir,
     key: [u8; blake3::KEY_LEN],
     /// Ends every name, so that hosts with different keys can share the folder.
@@ -53,20 +61,23 @@ pub(super) struct Entry {
     pub(super) about: About,
     /// The hash of its code, which alone is the code of this entry.
     pub(super) code: blake3::Hash,
+    /// How long that is.
+    code_bytes: u64,
 }
 
-/// The beginning of an entry, as it was read.
-struct Head {
+/// The end of an entry, as it was read.
+struct Foot {
     mac: [u8; HASH_BYTES],
     code: [u8; HASH_BYTES],
     size: u32,
 }
 
-impl Head {
-    fn read(file: &mut File) -> Option<Self> {
-        let mut bytes = [0; HEAD_BYTES];
-        file.read_exact(&mut bytes).ok()?;
-        let (mac, rest) = bytes.split_first_chunk()?;
+impl Foot {
+    /// Reads it of a file of this length.
+    fn read(file: &File, bytes: u64) -> Option<Self> {
+        let mut foot = [0; FOOT_BYTES];
+        file.read_exact_at(&mut foot, bytes.checked_sub(FOOT_BYTES as u64)?).ok()?;
+        let (mac, rest) = foot.split_first_chunk()?;
         let (code, size) = rest.split_first_chunk()?;
         let size = u32::from_le_bytes(size.try_into().ok()?);
         let is_known = size as usize <= ABOUT_BYTES_MAX;
@@ -75,43 +86,63 @@ impl Head {
 }
 
 impl CodeCache {
-    /// Returns the cache in `dir` whose entries are authenticated with `key`.
-    pub fn new(dir: Dir, key: [u8; blake3::KEY_LEN]) -> Self {
+    /// Opens the cache in `folder`, whose entries are authenticated with `key`. A missing one is made, for its
+    /// owner only.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or others may write to it.
+    pub fn open(folder: &Path, key: [u8; blake3::KEY_LEN]) -> Result<Self, FolderError> {
+        let folder = own_folder(folder)?;
+        let dir = Dir::open_ambient_dir(&folder, ambient_authority());
+        let dir = dir.map_err(|error| FolderError::unusable(&folder, &error))?;
         let owner = blake3::keyed_hash(&key, FORMAT).to_hex().chars().take(OWNER_DIGITS).collect();
-        Self { dir, key, owner, bytes_max: CODE_CACHE_BYTES_MAX, room: AtomicU64::new(0) }
+        let (bytes_max, room) = (CODE_CACHE_BYTES_MAX, AtomicU64::new(0));
+        Ok(Self { folder, dir, key, owner, bytes_max, room })
+    }
+
+    /// Returns the folder, which nobody is granted.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Returns what the entry `name` says, or none where it is absent, damaged or not ours. Its code is not
     /// looked at.
     pub(super) fn get(&self, name: &str) -> Option<Entry> {
-        let (mut file, bytes) = regular::open_in(&self.dir, &self.file(name)).ok()?;
-        let entry = self.read(name, &mut file, bytes);
+        let (file, bytes) = self.file(name)?;
+        let entry = self.read(name, &file, bytes);
         if entry.is_none() {
             tracing::warn!("the cached code `{name}` is damaged or foreign; compiling anew");
         }
         entry
     }
 
-    /// Reads what an entry of this length says; what follows is its code.
-    fn read(&self, name: &str, file: &mut File, bytes: u64) -> Option<Entry> {
-        let head = Head::read(file)?;
-        let mut about = vec![0; usize::try_from(head.size).ok()?];
-        file.read_exact(&mut about).ok()?;
-        let code = blake3::Hash::from_bytes(head.code);
+    /// Reads what an entry of this length says; before it is its code.
+    fn read(&self, name: &str, file: &File, bytes: u64) -> Option<Entry> {
+        let foot = Foot::read(file, bytes)?;
+        let code_bytes = bytes.checked_sub(FOOT_BYTES as u64 + u64::from(foot.size))?;
+        let mut about = vec![0; usize::try_from(foot.size).ok()?];
+        file.read_exact_at(&mut about, code_bytes).ok()?;
+        let code = blake3::Hash::from_bytes(foot.code);
         // blake3::Hash compares in constant time.
-        let is_ours = self.mac(name, bytes, &code, &about) == blake3::Hash::from_bytes(head.mac);
+        let is_ours = self.mac(name, bytes, &code, &about) == blake3::Hash::from_bytes(foot.mac);
         let about = is_ours.then(|| serde_json::from_slice(&about).ok()).flatten()?;
-        Some(Entry { about, code })
+        Some(Entry { about, code, code_bytes })
     }
 
-    /// Returns the code of the entry `name`, or none where what lies there now is not the code of this hash,
-    /// which [`get`](Self::get) has told.
-    pub(super) fn code(&self, name: &str, hash: blake3::Hash) -> Option<Vec<u8>> {
-        let (mut file, bytes) = regular::open_in(&self.dir, &self.file(name)).ok()?;
-        // No more is read than there was when its length was authenticated.
-        self.read(name, &mut file, bytes).filter(|entry| entry.code == hash)?;
-        let code = regular::rest(file, bytes, bytes).ok()?;
-        (blake3::hash(&code) == hash).then_some(code)
+    /// Returns the file of the entry `name`, which begins with its code, or none where what lies there now is not
+    /// the code of this hash, which [`get`](Self::get) has told.
+    pub(super) fn code(&self, name: &str, hash: blake3::Hash) -> Option<File> {
+        let (file, bytes) = self.file(name)?;
+        let entry = self.read(name, &file, bytes).filter(|entry| entry.code == hash)?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader((&file).take(entry.code_bytes)).ok()?;
+        (hasher.finalize() == hash).then_some(file)
+    }
+
+    /// Opens the entry `name`, and returns it with its length in bytes.
+    fn file(&self, name: &str) -> Option<(File, u64)> {
+        let (file, bytes) = regular::open_in(&self.dir, &self.file_name(name)).ok()?;
+        Some((file.into_std(), bytes))
     }
 
     /// Stores an entry under `name`. Failing to is no error: the next start compiles again.
@@ -129,10 +160,10 @@ impl CodeCache {
         }
         let size = u32::try_from(about.len()).map_err(std::io::Error::other)?.to_le_bytes();
         let hash = blake3::hash(code);
-        let bytes = (HEAD_BYTES + about.len() + code.len()) as u64;
+        let bytes = (code.len() + about.len() + FOOT_BYTES) as u64;
         let mac = self.mac(name, bytes, &hash, &about);
-        let entry = [mac.as_bytes(), hash.as_bytes(), &size[..], &about, code].concat();
-        regular::replace_in(&self.dir, &self.file(name), &entry)?;
+        let entry = [code, &about, mac.as_bytes(), hash.as_bytes(), &size[..]].concat();
+        regular::replace_in(&self.dir, &self.file_name(name), &entry)?;
         Ok(bytes)
     }
 
@@ -175,8 +206,8 @@ impl CodeCache {
         Ok(self.bytes_max.saturating_sub(kept))
     }
 
-    fn file(&self, name: &str) -> String {
-        format!("{name}-{}{ENDING}", self.owner)
+    fn file_name(&self, name: &str) -> String {
+        format!("{name}-{}{CODE_ENDING}", self.owner)
     }
 
     fn mac(&self, name: &str, bytes: u64, code: &blake3::Hash, about: &[u8]) -> blake3::Hash {
@@ -190,7 +221,7 @@ impl CodeCache {
 /// Says whether a file has the name of an entry, of whatever host, or of one that was never finished: the folder may
 /// be an embedding program's, with files of its own.
 fn is_entry(name: &str) -> bool {
-    let (stem, rest) = name.rsplit_once(ENDING).unwrap_or_default();
+    let (stem, rest) = name.rsplit_once(CODE_ENDING).unwrap_or_default();
     let owner = stem.rsplit_once('-').map_or("", |(_, owner)| owner);
     owner.len() == OWNER_DIGITS
         && owner.bytes().all(|digit| digit.is_ascii_hexdigit())
@@ -204,13 +235,12 @@ mod tests {
 
     use super::super::kinds::World;
     use super::*;
-    use cap_std::ambient_authority;
 
     /// How long a test waits for what must come at once.
     const SOON: Duration = Duration::from_secs(10);
 
     fn cache(dir: &tempfile::TempDir, key: u8) -> CodeCache {
-        CodeCache::new(Dir::open_ambient_dir(dir.path(), ambient_authority()).unwrap(), [key; 32])
+        CodeCache::open(dir.path(), [key; 32]).unwrap()
     }
 
     fn about() -> About {
@@ -228,12 +258,16 @@ mod tests {
     /// Returns a file of these bytes.
     fn file(dir: &tempfile::TempDir, bytes: &[u8]) -> File {
         std::fs::write(dir.path().join("file"), bytes).unwrap();
-        File::from_std(std::fs::File::open(dir.path().join("file")).unwrap())
+        File::open(dir.path().join("file")).unwrap()
     }
 
     /// Returns the code that is listed under a name.
     fn read(cache: &CodeCache, name: &str) -> Option<Vec<u8>> {
-        cache.get(name).and_then(|entry| cache.code(name, entry.code))
+        let entry = cache.get(name)?;
+        let file = cache.code(name, entry.code)?;
+        let mut code = vec![0; usize::try_from(entry.code_bytes).unwrap()];
+        file.read_exact_at(&mut code, 0).unwrap();
+        Some(code)
     }
 
     #[test]
@@ -243,10 +277,10 @@ mod tests {
         ours.put("a", &about(), b"native code");
         assert_eq!(cache(&dir, 1).get("a").unwrap().about.imports, about().imports);
         assert_eq!(read(&cache(&dir, 1), "a").unwrap(), b"native code");
-        let path = dir.path().join(ours.file("a"));
-        std::fs::copy(&path, dir.path().join(cache(&dir, 2).file("a"))).unwrap();
+        let path = dir.path().join(ours.file_name("a"));
+        std::fs::copy(&path, dir.path().join(cache(&dir, 2).file_name("a"))).unwrap();
         assert!(cache(&dir, 2).get("a").is_none(), "another key");
-        std::fs::copy(&path, dir.path().join(ours.file("b"))).unwrap();
+        std::fs::copy(&path, dir.path().join(ours.file_name("b"))).unwrap();
         assert!(ours.get("b").is_none(), "another name");
         let bytes = std::fs::read(&path).unwrap();
         for at in 0..bytes.len() {
@@ -268,17 +302,18 @@ mod tests {
         let cache = cache(&dir, 1);
         let long = About { digest: "0".repeat(ABOUT_BYTES_MAX), ..about() };
         cache.try_put("a", &long, b"native code").unwrap_err();
-        let head = [&[0; 2 * HASH_BYTES][..], &u32::MAX.to_le_bytes()].concat();
-        assert!(Head::read(&mut file(&dir, &head)).is_none());
-        let head = [&[0; 2 * HASH_BYTES][..], &7_u32.to_le_bytes()].concat();
-        assert!(Head::read(&mut file(&dir, &head)).is_some());
+        let foot = |size: u32| {
+            let foot = [&[0; 2 * HASH_BYTES][..], &size.to_le_bytes()].concat();
+            Foot::read(&file(&dir, &foot), foot.len() as u64)
+        };
+        assert!(foot(u32::MAX).is_none() && foot(7).is_some());
     }
 
     #[test]
     fn a_fifo_in_the_place_of_an_entry_is_none_and_is_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
         let cache = cache(&dir, 1);
-        let path = dir.path().join(cache.file("a"));
+        let path = dir.path().join(cache.file_name("a"));
         let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
         rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, mode, 0).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -294,22 +329,23 @@ mod tests {
     fn what_was_used_longest_ago_makes_room_and_nothing_else_of_the_folder_does() {
         let dir = tempfile::tempdir().unwrap();
         let (mut cache, first) = (cache(&dir, 1), cache(&dir, 1));
-        let entry = |cache: &CodeCache, name| std::fs::metadata(dir.path().join(cache.file(name)));
+        let entry =
+            |cache: &CodeCache, name| std::fs::metadata(dir.path().join(cache.file_name(name)));
         for (name, hours) in [("a", 2), ("b", 3), ("c", 1)] {
             first.put(name, &about(), b"native code");
             let at = std::time::SystemTime::UNIX_EPOCH + Duration::from_hours(hours);
             let times = std::fs::FileTimes::new().set_accessed(at).set_modified(at);
-            let path = dir.path().join(cache.file(name));
-            std::fs::File::open(path).unwrap().set_times(times).unwrap();
+            let path = dir.path().join(cache.file_name(name));
+            File::open(path).unwrap().set_times(times).unwrap();
         }
         let others = ["other", "project.code-workspace", "my.codes.txt", "a-notowned.code"];
         let others = others.map(|name| dir.path().join(name));
-        let unfinished = dir.path().join(format!(".{}.7.0", cache.file("x")));
+        let unfinished = dir.path().join(format!(".{}.7.0", cache.file_name("x")));
         for path in others.iter().chain([&unfinished]) {
             std::fs::write(path, [0; 1_000]).unwrap();
             let at = std::time::SystemTime::UNIX_EPOCH;
             let times = std::fs::FileTimes::new().set_accessed(at).set_modified(at);
-            std::fs::File::open(path).unwrap().set_times(times).unwrap();
+            File::open(path).unwrap().set_times(times).unwrap();
         }
         cache.bytes_max = 3 * entry(&cache, "a").unwrap().len();
         cache.put("d", &about(), b"native code");

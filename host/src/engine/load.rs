@@ -1,6 +1,7 @@
 //! The engine itself, and how a component becomes one that can be called.
 
 use std::fs::File;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use clawhost_core::limits::NESTING_DEPTH_MAX;
@@ -90,6 +91,11 @@ impl Engine {
     /// Returns where instances get their memory.
     pub fn allocator(&self) -> Allocator {
         self.allocator
+    }
+
+    /// Returns the folder in which compiled code is kept.
+    pub(crate) fn code_folder(&self) -> Option<&Path> {
+        self.cache.as_ref().map(CodeCache::folder)
     }
 
     /// Returns the compiled schemas of what it loaded.

@@ -123,7 +123,7 @@ impl Loaded {
     pub(super) fn listed(
         engine: &Arc<Engine>,
         name: String,
-        Entry { about, code }: Entry,
+        Entry { about, code, .. }: Entry,
         source: Source,
     ) -> Self {
         let listed = Some(Listed { name, hash: code, source: Mutex::new(Some(source)) });
@@ -193,8 +193,8 @@ impl Loaded {
         let cache = self.engine.cache.as_ref();
         let code = cache.and_then(|cache| cache.code(&listed.name, listed.hash));
         let runtime = self.engine.runtime(self.is_p3)?;
-        let anew = |error: &_| tracing::warn!("cached code is of another engine: {error:#}");
-        let component = code.and_then(|code| runtime.restore(&code).inspect_err(anew).ok());
+        let anew = |error: &_| tracing::warn!("cached code cannot be used: {error:#}");
+        let component = code.and_then(|code| runtime.map(&code).inspect_err(anew).ok());
         component.map(|component| runtime.linked(&component, &Docs::default())).transpose()
     }
 
@@ -238,8 +238,6 @@ clawhost_core::shows!(Loaded { digest, imports });
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use cap_std::ambient_authority;
-    use cap_std::fs::Dir;
     use claw_guest_artifacts::{Artifact, BUILT_IN};
     use serde_json::json;
 
@@ -251,8 +249,8 @@ mod tests {
     }
 
     fn engine(cache: &tempfile::TempDir) -> Arc<Engine> {
-        let dir = Dir::open_ambient_dir(cache.path(), ambient_authority()).unwrap();
-        Arc::new(Engine::new(1, Some(CodeCache::new(dir, [7; 32]))).unwrap())
+        let cache = CodeCache::open(cache.path(), [7; 32]).unwrap();
+        Arc::new(Engine::new(1, Some(cache)).unwrap())
     }
 
     /// Returns a source of the calculator that gives `bytes`, and how often it was read.
@@ -280,11 +278,11 @@ mod tests {
         (second, reads)
     }
 
-    /// Changes the last byte of the one entry there is: a byte of its code.
+    /// Changes the first byte of the one entry there is: a byte of its code.
     fn damage(cache: &tempfile::TempDir) {
         let path = std::fs::read_dir(cache.path()).unwrap().next().unwrap().unwrap().path();
         let mut bytes = std::fs::read(&path).unwrap();
-        *bytes.last_mut().unwrap() ^= 1;
+        bytes[0] ^= 1;
         std::fs::write(&path, bytes).unwrap();
     }
 

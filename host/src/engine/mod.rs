@@ -14,6 +14,7 @@ mod schemas;
 mod settings;
 mod turn;
 
+pub(crate) use cache::CODE_ENDING;
 pub use cache::CodeCache;
 pub use load::{Engine, LoadError};
 pub use loaded::{About, Loaded};

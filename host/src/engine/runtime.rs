@@ -1,5 +1,9 @@
 //! A wasmtime engine and its linker: what compiled code becomes callable with.
 
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+
 use clawhost_core::truncate;
 use wasmtime::component::{Component, Linker};
 
@@ -11,6 +15,9 @@ use super::loaded::Code;
 use crate::sandbox::CallState;
 use crate::sandbox::bindings::GuestIndices;
 
+/// Where a process finds what it has open, by number.
+const HANDLES: &str = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
+
 /// What compiles components, and what they may import.
 pub(super) struct Runtime {
     pub(super) engine: wasmtime::Engine,
@@ -18,17 +25,32 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
-    /// Returns the component that was compiled to `code`.
+    /// Returns the component that was just compiled to `code`.
     ///
     /// # Errors
     /// It is of another engine, or of a component that is too large for this one.
     pub(super) fn restore(&self, code: &[u8]) -> wasmtime::Result<Component> {
         #[expect(unsafe_code, reason = "compiled code is loaded as wasmtime offers only unsafely")]
-        // SAFETY: `deserialize` runs what it is given. The bytes are what this host's Cranelift wrote: here, in
-        // the program of its own that was just started for it, or before, when they were held against a hash
-        // that is authenticated with the host's own key.
+        // SAFETY: `deserialize` runs what it is given. The bytes are what this host's Cranelift wrote: here, or in
+        // the program of its own that was just started for it.
         unsafe {
             Component::deserialize(&self.engine, code)
+        }
+    }
+
+    /// Returns the component whose code `cached` begins with. It is mapped and not copied.
+    ///
+    /// # Errors
+    /// As [`restore`](Self::restore), and where the file cannot be mapped.
+    pub(super) fn map(&self, cached: &File) -> wasmtime::Result<Component> {
+        // By its handle: another file may have taken its name.
+        let file = Path::new(HANDLES).join(cached.as_raw_fd().to_string());
+        #[expect(unsafe_code, reason = "compiled code is loaded as wasmtime offers only unsafely")]
+        // SAFETY: `deserialize_file` runs what the file has, now and later. It is what this host's Cranelift wrote:
+        // it was held against a hash that is authenticated with the host's own key. Only the host's user may write
+        // to it or to its folder, which is granted to nobody, and the host itself writes no file of it twice.
+        unsafe {
+            Component::deserialize_file(&self.engine, file)
         }
     }
 

@@ -74,7 +74,7 @@ impl Stock {
         let sources = Sources {
             engine: Arc::clone(&self.engine),
             manifest: Arc::clone(manifest),
-            backends: services.backends(),
+            backends: services.backends(self.engine.code_folder()),
             replaceable: offers.replaceable.clone(),
             pins: Pins::new(self.database.clone(), audit, manifest.mcp_pins)
                 .only_looking(offers.only_looks),

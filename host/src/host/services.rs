@@ -1,6 +1,7 @@
 //! What a host keeps beside its tools: each service once, whoever asks for it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -170,8 +171,8 @@ impl Services {
         self.secrets.learn(manifest.secrets());
     }
 
-    /// Returns what the sandboxes of this host reach.
-    pub(super) fn backends(&self) -> Backends {
+    /// Returns what the sandboxes of this host reach, beside a folder of compiled code.
+    pub(super) fn backends(&self, code_folder: Option<&Path>) -> Backends {
         Backends {
             client: self.client.clone(),
             providers: Some(self.providers.clone()),
@@ -179,6 +180,7 @@ impl Services {
             spawns: Spawns::default(),
             keys: Some(self.keys.clone()),
             channels: self.channels.clone(),
+            code_folder: code_folder.map(Path::to_path_buf),
         }
     }
 

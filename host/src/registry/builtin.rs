@@ -141,8 +141,6 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use cap_std::ambient_authority;
-    use cap_std::fs::Dir;
     use clawhost_core::catalog::ToolDefinition;
 
     use super::*;
@@ -152,10 +150,7 @@ mod tests {
     /// under a key that everybody knows, so it lies in the folder of the build or nowhere.
     fn cache(program: &Path) -> Option<CodeCache> {
         let target = program.ancestors().find(|path| path.join("CACHEDIR.TAG").is_file())?;
-        let folder = target.join("tmp/clawhost");
-        std::fs::create_dir_all(&folder).unwrap();
-        let folder = Dir::open_ambient_dir(folder, ambient_authority()).unwrap();
-        Some(CodeCache::new(folder, [7; 32]))
+        Some(CodeCache::open(&target.join("tmp/clawhost"), [7; 32]).unwrap())
     }
 
     #[test]

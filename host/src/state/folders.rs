@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,12 @@ fn absolute(path: Option<&OsString>) -> Option<PathBuf> {
 #[error("{0}")]
 pub struct FolderError(String);
 
+impl FolderError {
+    pub(crate) fn unusable(path: &Path, error: &io::Error) -> Self {
+        Self(format!("the folder {} cannot be used: {error}", path.display()))
+    }
+}
+
 fn nowhere(what: &str, option: &str, variable: &str) -> FolderError {
     FolderError(format!("no {what} folder: name one with {option}, or set HOME or {variable}"))
 }
@@ -92,19 +99,18 @@ impl StateDir {
     }
 }
 
-/// Opens the cache folder, `$XDG_CACHE_HOME/clawhost`, else `~/.cache/clawhost`: compiled code, which
-/// is checked before it is used. A missing one is made, for its owner only.
+/// Returns the cache folder, `$XDG_CACHE_HOME/clawhost`, else `~/.cache/clawhost`, for compiled code.
 ///
 /// # Errors
-/// As [`StateDir::open`]; a host without a cache compiles again and works.
-pub fn open_cache(env: &FolderEnv) -> Result<PathBuf, FolderError> {
+/// [`FolderError`]: nothing names a folder. A host without a cache compiles again and works.
+pub fn cache_folder(env: &FolderEnv) -> Result<PathBuf, FolderError> {
     let variable = "XDG_CACHE_HOME";
-    own_folder(&env.cache().ok_or_else(|| nowhere("cache", variable, variable))?)
+    env.cache().ok_or_else(|| nowhere("cache", variable, variable))
 }
 
-/// Makes `path` where it is missing, and refuses it where others may write to it.
-fn own_folder(path: &Path) -> Result<PathBuf, FolderError> {
-    let io = |error| FolderError(format!("the folder {} cannot be used: {error}", path.display()));
+/// Makes `path` where it is missing, and returns its real name; refuses it where others may write to it.
+pub(crate) fn own_folder(path: &Path) -> Result<PathBuf, FolderError> {
+    let io = |error| FolderError::unusable(path, &error);
     regular::make_private(path).map_err(io)?;
     let path = fs::canonicalize(path).map_err(io)?;
     let metadata = fs::metadata(&path).map_err(io)?;

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use cap_std::fs::Dir;
 use clawhost_core::manifest::Settings;
 use clawhost_core::screen::Tokens;
 
@@ -13,7 +12,7 @@ use crate::cli::fail::Fail;
 use crate::cli::log;
 use crate::engine::CodeCache;
 use crate::secrets::{SecretSources, Secrets};
-use crate::state::{Credentials, FolderEnv, SecretStore, StateDir, open_cache};
+use crate::state::{Credentials, FolderEnv, SecretStore, StateDir, cache_folder};
 
 /// Names a folder with a file for each secret (CKP 0.3.0, runtime profile, section 7).
 const SECRETS_DIR_VARIABLE: &str = "CLAW_SECRETS_DIR";
@@ -61,12 +60,11 @@ fn secrets_from(store: Option<SecretStore>, tokens: Tokens) -> Secrets {
 
 /// The cache of compiled code; without one the host works and compiles again.
 pub(super) fn code_cache(credentials: &Credentials) -> Option<CodeCache> {
-    let cache = open_cache(&FolderEnv::from_process()).map_err(|error| error.to_string());
-    let open = |cache| Dir::open_ambient_dir(cache, cap_std::ambient_authority());
-    let dir = cache.and_then(|cache| open(cache).map_err(|error| error.to_string()));
-    let dir = dir.inspect_err(|error| tracing::warn!("compiled code is not kept: {error}")).ok()?;
     // Bound to this state folder: code cached under another one does not count.
-    Some(CodeCache::new(dir, key(credentials, CACHE_KEY_CONTEXT)))
+    let key = key(credentials, CACHE_KEY_CONTEXT);
+    let folder = cache_folder(&FolderEnv::from_process());
+    let cache = folder.and_then(|folder| CodeCache::open(&folder, key));
+    cache.inspect_err(|error| tracing::warn!("compiled code is not kept: {error}")).ok()
 }
 
 /// A key for one purpose; who has the state folder has it.

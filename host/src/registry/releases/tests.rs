@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use cap_std::ambient_authority;
-use cap_std::fs::Dir;
 use clawhost_core::manifest::{self, PinMode, Surroundings};
 use rustls::RootCertStore;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -121,8 +119,7 @@ async fn a_component_that_is_in_the_cache_is_served_without_its_code() {
     releases.pin(1, "test").await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     for is_known in [false, true] {
-        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
-        let cache = CodeCache::new(dir.try_clone().unwrap(), [7; 32]);
+        let cache = CodeCache::open(folder.path(), [7; 32]).unwrap();
         let engine = Arc::new(Engine::new(1, Some(cache)).unwrap());
         let releases = Releases::embedded(database.clone(), "default");
         let (_shelf, _watcher, _tell) = serve(&engine, &releases, &database).await;
@@ -130,7 +127,9 @@ async fn a_component_that_is_in_the_cache_is_served_without_its_code() {
         let loaded = verified.components.values().next().unwrap().0.clone().unwrap();
         assert_eq!(loaded.code_at_hand().is_none(), is_known);
         if is_known {
-            dir.entries().unwrap().for_each(|entry| entry.unwrap().remove_file().unwrap());
+            for entry in std::fs::read_dir(folder.path()).unwrap() {
+                std::fs::remove_file(entry.unwrap().path()).unwrap();
+            }
         }
         // Compiled anew, from what the registry has.
         assert!(loaded.code().await.is_ok());

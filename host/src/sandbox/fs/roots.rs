@@ -37,7 +37,7 @@ pub enum RootError {
     },
     /// The mount is, lies in or, for a native program, holds a folder of the host's own.
     #[error(
-        "mount {}: {} is where this host keeps its secrets, which nobody is granted: mount a folder beside it",
+        "mount {}: {} is a folder of this host's own, which nobody is granted: mount one beside it",
         mount.display(),
         folder.display()
     )]
