@@ -93,7 +93,7 @@ impl Services {
         });
         let screens = (manifest.policies.screens().clone(), *secrets.tokens());
         let (identity, swarms) = (manifest.identity.as_str(), manifest.swarms.clone());
-        let swarm = Swarm::new(swarms, identity, telemetry.clone(), Clock::system());
+        let swarm = Swarm::new(swarms, identity, telemetry.clone(), Clock::steady());
         let (plans, rates) = (manifest.providers.clone(), manifest.policies.rates());
         let providers =
             Providers::open(plans, rates, client.clone(), secrets.clone(), database.clone());
