@@ -401,6 +401,7 @@ fn add(
         ids.push(rows::add(change, part, row, plan, now_ms)?);
     }
     rows::retain(change, plan, part, now_ms)?;
+    rows::retain_beside(change, plan, part, now_ms)?;
     let full = rows::totals(change, part)?.bytes > plan.max_bytes;
     Ok(if full { Err(too_large(plan)) } else { Ok(ids) })
 }

@@ -127,6 +127,25 @@ pub(super) fn compact(
     keep_newest(change, part, plan.compacts_to)
 }
 
+/// What is over, the oldest first: no more than one request stores, as whoever waits for it has something else to do.
+const SOME_OVER: &str = "seq IN (SELECT seq FROM memory_entries WHERE part = ?1 AND at_ms < ?2
+    ORDER BY at_ms, seq LIMIT 1000)";
+
+/// Drops some of what is over in another part of the store, if anything is: its owner may never write again.
+pub(super) fn retain_beside(
+    change: &Transaction<'_>,
+    plan: &StorePlan,
+    part: i64,
+    now_ms: i64,
+) -> rusqlite::Result<()> {
+    let sql = "SELECT id FROM memory_parts other WHERE store = ?1 AND id <> ?2 AND EXISTS
+        (SELECT 1 FROM memory_entries WHERE part = other.id AND at_ms < ?3) LIMIT 1";
+    let since = since_ms(plan, now_ms);
+    let other: Option<i64> =
+        change.query_row(sql, (&plan.name, part, since), |row| row.get(0)).optional()?;
+    other.map_or(Ok(()), |other| drop_where(change, other, SOME_OVER, since))
+}
+
 /// Drops all but the `most` entries that were stored last.
 fn keep_newest(change: &Transaction<'_>, part: i64, most: Option<u64>) -> rusqlite::Result<()> {
     let Some(most) = most else { return Ok(()) };

@@ -366,6 +366,21 @@ async fn what_is_too_old_is_shown_to_nobody_and_dropped_with_the_next_write() {
 }
 
 #[tokio::test]
+async fn what_is_too_old_of_somebody_who_writes_no_more_is_dropped_with_others_writes() {
+    let aged = |name: &str| StorePlan { name: name.to_owned(), max_age_ms: Some(100), ..talk() };
+    let stores = Stores::new(&[aged("s"), StorePlan { max_age_ms: None, ..aged("t") }]);
+    for store in ["s", "t"] {
+        let gone = vec![entry(Some("k"), "words"), entry(None, 2)];
+        stores.memory.store(&scope("gone", "me"), store, gone).await.unwrap();
+    }
+    stores.pass(101);
+    stores.put(None, 3).await;
+    let left = "SELECT group_concat(store || ' ' || entries, ', ') FROM memory_parts";
+    assert_eq!(stores.sql::<String>(left).await, "s 0, t 2, s 1");
+    assert_eq!(stores.sql::<i64>("SELECT count(*) FROM memory_words_1_docsize").await, 0);
+}
+
+#[tokio::test]
 async fn of_too_many_entries_the_newest_are_kept() {
     let stores = Stores::new(&[StorePlan { max_entries: Some(3), ..plan(StoreKind::Checkpoint) }]);
     for n in 0..5 {
