@@ -19,6 +19,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::{ToSql, Type};
@@ -97,13 +98,19 @@ impl Postgres {
             *place = Some(client);
             Ok(rows)
         };
-        let done = tokio::time::timeout(Duration::from_millis(RELEASE_STORE_MS), work).await;
+        let done = timeout(Duration::from_millis(RELEASE_STORE_MS), work).await;
         done.unwrap_or_else(|_| Err(format!("PostgreSQL took over {RELEASE_STORE_MS} ms")))
     }
 
     async fn connect(&self) -> Result<Client, String> {
-        let connected = self.config.connect(self.tls.clone()).await;
-        let (mut client, connection) = connected.map_err(|error| told(&error))?;
+        let (hosts, addresses) = (self.config.get_hosts().len(), self.config.get_hostaddrs().len());
+        let hosts = u32::try_from(hosts.max(addresses).max(1)).unwrap_or(u32::MAX);
+        // Its own timeout ends with the connection, before the server has said anything.
+        let patience = Duration::from_millis(EGRESS_CONNECT_MS).saturating_mul(hosts);
+        let connecting = timeout(patience, self.config.connect(self.tls.clone()));
+        let late = |_| format!("PostgreSQL did not answer within {} ms", patience.as_millis());
+        let (mut client, connection) =
+            connecting.await.map_err(late)?.map_err(|error| told(&error))?;
         // It ends with its client; what it ends with, the next question says.
         tokio::spawn(async move { drop(connection.await) });
         match have_tables(&mut client).await.map_err(|error| told(&error))? {
