@@ -150,6 +150,10 @@ fn replace(out: &Path, agents: &[CompiledAgent]) -> io::Result<()> {
     let name = out.file_name().ok_or_else(|| io::Error::other("it is no name of a folder"))?;
     out.parent().map_or(Ok(()), fs::create_dir_all)?;
     let made = out.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    // One of this name is what was left when another of this number was killed, as in a container, which counts anew.
+    if made.exists() {
+        fs::remove_dir_all(&made)?;
+    }
     let done = write(&made, agents).and_then(|()| match out.exists() {
         true => Ok(renameat_with(CWD, &made, CWD, out, RenameFlags::EXCHANGE)?),
         false => fs::rename(&made, out),
@@ -184,4 +188,21 @@ fn write_file(folder: &Path, (name, mode): (&str, u32), text: &str) -> io::Resul
         OpenOptions::new().write(true).create_new(true).mode(mode).open(folder.join(name))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_of_the_same_number_left_when_it_was_killed_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("context");
+        let left = folder.path().join(format!(".context.{}", std::process::id()));
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("half"), "").unwrap();
+        replace(&out, &[]).unwrap();
+        assert!(!left.exists());
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+    }
 }
