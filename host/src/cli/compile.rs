@@ -148,21 +148,19 @@ fn no_file(path: &Path, names: &[&str]) -> Option<PathBuf> {
 /// Makes all files beside `out`, and then lets them take its place in one step.
 fn replace(out: &Path, agents: &[CompiledAgent]) -> io::Result<()> {
     let name = out.file_name().ok_or_else(|| io::Error::other("it is no name of a folder"))?;
-    out.parent().map_or(Ok(()), fs::create_dir_all)?;
-    let made = out.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-    // One of this name is what was left when another of this number was killed, as in a container, which counts anew.
-    if made.exists() {
-        fs::remove_dir_all(&made)?;
-    }
-    let done = write(&made, agents).and_then(|()| match out.exists() {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    fs::create_dir_all(folder)?;
+    // A name that nobody else has: numbers of processes come again, as in containers with one folder.
+    let prefix = format!(".{}.", name.to_string_lossy());
+    let beside = tempfile::Builder::new().prefix(&prefix).tempdir_in(folder)?;
+    let made = beside.path().join(name);
+    write(&made, agents)?;
+    // What is left there then is what was there before, and goes.
+    match out.exists() {
         true => Ok(renameat_with(CWD, &made, CWD, out, RenameFlags::EXCHANGE)?),
         false => fs::rename(&made, out),
-    });
-    // What is left there now is what was there before, or half of what was to come.
-    if made.exists() {
-        drop(fs::remove_dir_all(&made));
     }
-    done
 }
 
 fn write(folder: &Path, agents: &[CompiledAgent]) -> io::Result<()> {
@@ -200,9 +198,10 @@ mod tests {
         let out = folder.path().join("context");
         let left = folder.path().join(format!(".context.{}", std::process::id()));
         fs::create_dir(&left).unwrap();
-        fs::write(left.join("half"), "").unwrap();
-        replace(&out, &[]).unwrap();
-        assert!(!left.exists());
-        assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+        for _ in 0..2 {
+            replace(&out, &[]).unwrap();
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+            assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+        }
     }
 }
