@@ -110,8 +110,8 @@ pub(super) fn since_ms(plan: &StorePlan, now_ms: i64) -> i64 {
 pub(super) const DROPPED_MAX: usize = 20_000;
 const OVER: &str = "seq IN (SELECT seq FROM memory_entries WHERE part = ?1 AND at_ms < ?2
     ORDER BY at_ms, seq LIMIT 20000)";
-const UP_TO: &str = "seq IN (SELECT seq FROM memory_entries WHERE part = ?1 AND seq <= ?2
-    ORDER BY seq LIMIT 20000)";
+const FIRST: &str = "seq IN (SELECT seq FROM memory_entries WHERE part = ?1
+    ORDER BY seq LIMIT min(?2, 20000))";
 
 /// Drops what the store no longer keeps, the oldest first: what is over, and all but the `most` that were stored
 /// last. Says whether more may be left than one change drops.
@@ -155,10 +155,10 @@ pub(super) fn retain_beside(
 
 fn keep_newest(change: &Transaction<'_>, part: i64, most: Option<u64>) -> rusqlite::Result<usize> {
     let Some(most) = most else { return Ok(0) };
-    let sql = "SELECT seq FROM memory_entries WHERE part = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2";
-    let offset = i64::try_from(most).unwrap_or(i64::MAX);
-    let last: Option<i64> = change.query_row(sql, (part, offset), |row| row.get(0)).optional()?;
-    last.map_or(Ok(0), |last| drop_where(change, part, UP_TO, last))
+    match totals(change, part)?.entries.saturating_sub(most) {
+        0 => Ok(0),
+        over => drop_where(change, part, FIRST, i64::try_from(over).unwrap_or(i64::MAX)),
+    }
 }
 
 /// Drops entries, and their words with them; returns how many. `condition` is this module's own text.
