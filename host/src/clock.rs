@@ -1,7 +1,7 @@
 //! The time of day, which only this module asks the system for.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, SecondsFormat};
 
@@ -32,13 +32,19 @@ pub(crate) fn read_rfc3339(time: &str) -> Option<i64> {
     Some(DateTime::parse_from_rfc3339(time).ok()?.timestamp_millis())
 }
 
-/// Says what time it is: the system's time of day, or a test's. Cheap to clone.
+/// Says what time it is: the system's time of day, one that nobody sets, or a test's. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
 
 impl Clock {
     pub(crate) fn system() -> Self {
         Self(Arc::new(now_ms))
+    }
+
+    /// Returns a clock that counts from zero, whatever the time of day is set to: for what may last so long.
+    pub(crate) fn steady() -> Self {
+        let start = Instant::now();
+        Self(Arc::new(move || i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX)))
     }
 
     /// Returns a clock that stands where `ms` says.
@@ -48,10 +54,23 @@ impl Clock {
         Self(Arc::new(move || ms.load(std::sync::atomic::Ordering::SeqCst)))
     }
 
-    /// Returns milliseconds since 1970, UTC.
+    /// Returns milliseconds since 1970, UTC, or since whenever it counts from.
     pub(crate) fn now_ms(&self) -> i64 {
         (self.0)()
     }
 }
 
 clawhost_core::shows!(Clock {});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_steady_clock_knows_no_time_of_day() {
+        let (steady, system) = (Clock::steady(), Clock::system());
+        let first = steady.now_ms();
+        assert!((0..1_000_000).contains(&first) && system.now_ms() > first + 1_000_000_000);
+        assert!(steady.now_ms() >= first);
+    }
+}

@@ -11,7 +11,7 @@ use clawhost_core::limits::{
     PROXY_NAMES_KEPT_MAX, PROXY_TURN_BYTES_MAX, PROXY_TURNS_BYTES_MAX, PROXY_TURNS_KEPT_MAX,
 };
 use clawhost_core::mediate::Kept;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Transaction, params};
 use serde_json::Value;
 
 use crate::state::{Database, DatabaseError};
@@ -203,13 +203,29 @@ fn insert(
              SELECT id FROM proxy_turns WHERE agent = ?1 AND conversation = ?2 ORDER BY id DESC LIMIT ?3)",
         params![agent, conversation, size(PROXY_TURNS_KEPT_MAX)],
     )?;
-    transaction.execute(
-        "DELETE FROM proxy_turns WHERE agent = ?1 AND id NOT IN (SELECT id FROM (
-             SELECT id, sum(bytes) OVER (ORDER BY id DESC) AS sum FROM proxy_turns WHERE agent = ?1)
-             WHERE sum <= ?2)",
-        params![agent, size(PROXY_TURNS_BYTES_MAX)],
-    )?;
+    make_room(&transaction, agent)?;
     transaction.commit()
+}
+
+/// Removes the oldest turns of an agent until the rest is within the bound. It may have tens of thousands, and every
+/// host on the store waits meanwhile: they are added up, and otherwise only those are looked at that go. The sign
+/// keeps SQLite from the index, by which the oldest are not the first.
+fn make_room(transaction: &Transaction<'_>, agent: &str) -> rusqlite::Result<()> {
+    let sum = "SELECT coalesce(sum(bytes), 0) FROM proxy_turns WHERE agent = ?1";
+    let sum: i64 = transaction.query_row(sum, [agent], |row| row.get(0))?;
+    let mut over = sum.saturating_sub(size(PROXY_TURNS_BYTES_MAX));
+    let mut last = 0_i64;
+    let oldest = "SELECT id, bytes FROM proxy_turns WHERE +agent = ?1 ORDER BY id";
+    let mut oldest = transaction.prepare(oldest)?;
+    let mut oldest = oldest.query([agent])?;
+    while over > 0
+        && let Some(row) = oldest.next()?
+    {
+        last = row.get(0)?;
+        over = over.saturating_sub(row.get(1)?);
+    }
+    let delete = "DELETE FROM proxy_turns WHERE +agent = ?1 AND id <= ?2";
+    transaction.execute(delete, params![agent, last]).map(drop)
 }
 
 fn size(number: usize) -> i64 {

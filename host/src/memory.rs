@@ -283,8 +283,11 @@ impl Memory {
         let entries = entries.into_iter().map(|entry| self.screened(entry));
         let new = check::entries(entries.collect::<Result<_, _>>()?)?;
         let database = self.database(&plan, scope).await?;
-        let (owner, now) = (owner(&plan, scope), self.0.clock.now_ms());
-        let facts = facts(scope, store);
+        let owner = owner(&plan, scope);
+        if plan.max_age_ms.is_some() || plan.max_entries.is_some() {
+            self.retain(&database, &plan, &owner).await?;
+        }
+        let (facts, now) = (facts(scope, store), self.0.clock.now_ms());
         let audit = Arc::clone(&self.0.audit);
         let work = move |change: &Transaction<'_>| {
             let ids = match add(change, &plan, &owner, &new, now)? {
@@ -304,21 +307,62 @@ impl Memory {
     pub async fn compact(&self, scope: &Scope, store: &str) -> Result<Compacted, CallError> {
         let plan = self.plan(store)?;
         let database = self.database(&plan, scope).await?;
-        let (owner, now) = (owner(&plan, scope), self.0.clock.now_ms());
-        let mut facts = facts(scope, store);
+        let owner = owner(&plan, scope);
+        let mut first = None;
+        loop {
+            let facts = facts(scope, store);
+            let (done, more) = self.compact_some(&database, &plan, &owner, facts).await?;
+            let before = *first.get_or_insert(done.before);
+            if !more {
+                return Ok(Compacted { before, ..done });
+            }
+        }
+    }
+
+    /// Does so as far as one change may. Says whether more may be left.
+    async fn compact_some(
+        &self,
+        database: &Database,
+        plan: &StorePlan,
+        owner: &str,
+        mut facts: Facts,
+    ) -> Result<(Compacted, bool), CallError> {
+        let (plan, owner, now) = (plan.clone(), owner.to_owned(), self.0.clock.now_ms());
         let audit = Arc::clone(&self.0.audit);
         let work = move |change: &Transaction<'_>| {
             let Some(part) = rows::part(change, &plan.name, &owner)? else {
-                return Ok(Ok(Compacted { before: 0, after: 0 }));
+                return Ok(Ok((Compacted { before: 0, after: 0 }, false)));
             };
             let before = rows::totals(change, part)?.entries;
-            rows::compact(change, &plan, part, now)?;
+            let more = rows::compact(change, &plan, part, now)?;
             let done = Compacted { before, after: rows::totals(change, part)?.entries };
             facts.set("before", done.before);
             facts.set("after", done.after);
-            Ok(record(&audit, Event::MemoryCompacted, &facts).map(|()| done))
+            Ok(record(&audit, Event::MemoryCompacted, &facts).map(|()| (done, more)))
         };
-        transact(&database, work).await
+        transact(database, work).await
+    }
+
+    /// Drops what the store's retention no longer keeps of a part, each time as much as one change may, until what is
+    /// about to be stored can drop the rest.
+    async fn retain(
+        &self,
+        database: &Database,
+        plan: &StorePlan,
+        owner: &str,
+    ) -> Result<(), CallError> {
+        loop {
+            let (plan, owner, now) = (plan.clone(), owner.to_owned(), self.0.clock.now_ms());
+            let work = move |change: &Transaction<'_>| {
+                let Some(part) = rows::part(change, &plan.name, &owner)? else {
+                    return Ok(Ok(false));
+                };
+                Ok(Ok(rows::retain(change, &plan, part, plan.max_entries, now)?))
+            };
+            if !transact(database, work).await? {
+                return Ok(());
+            }
+        }
     }
 
     fn plan(&self, store: &str) -> Result<StorePlan, CallError> {
@@ -400,7 +444,8 @@ fn add(
     for row in new {
         ids.push(rows::add(change, part, row, plan, now_ms)?);
     }
-    rows::retain(change, plan, part, now_ms)?;
+    rows::retain(change, plan, part, plan.max_entries, now_ms)?;
+    rows::retain_beside(change, plan, part, now_ms)?;
     let full = rows::totals(change, part)?.bytes > plan.max_bytes;
     Ok(if full { Err(too_large(plan)) } else { Ok(ids) })
 }

@@ -160,7 +160,7 @@ impl Quarantine {
         }
         let key = (tool.to_owned(), principal.to_owned());
         let Some(hold) = known.held.get(&key).cloned() else { return Ok(None) };
-        if self.clock.now_ms() < hold.until_ms || !known.trials.insert(key.clone()) {
+        if hold.lasts(self.clock.now_ms()) || !known.trials.insert(key.clone()) {
             return Err(refusal(&hold));
         }
         Ok(Some(Trial { key, known: Arc::clone(&self.known) }))
@@ -173,7 +173,7 @@ impl Quarantine {
             return false;
         }
         let hold = known.held.get(&(tool.to_owned(), principal.to_owned()));
-        hold.is_some_and(|hold| self.clock.now_ms() < hold.until_ms)
+        hold.is_some_and(|hold| hold.lasts(self.clock.now_ms()))
     }
 
     /// Takes note of a failure, and says what is known about its kind. What cannot be kept is said in
@@ -329,6 +329,12 @@ impl Quarantine {
 }
 
 impl Hold {
+    /// Says whether its time is not over. A clock that was set back to before it began would have it last until the
+    /// clock has caught up: a call may try then.
+    const fn lasts(&self, now_ms: i64) -> bool {
+        now_ms < self.until_ms && now_ms >= self.until_ms.saturating_sub(self.ttl_ms)
+    }
+
     /// Says until when it rests, and for whom.
     pub(crate) fn told(&self) -> String {
         format!("rests until {} for `{}`", rfc3339(self.until_ms), self.principal)

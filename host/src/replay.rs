@@ -168,11 +168,11 @@ async fn carry_out(
     work: impl Future<Output = Answer>,
 ) -> Answer {
     let place = Place { inner, key };
-    match place.inner.claim(&place.key, digest).await? {
+    match place.inner.claim(&place.key, digest.clone()).await? {
         Known::Answered(text) => table::read_answer(&text),
         Known::New => {
             let answer = work.await;
-            place.inner.keep(&place.key, &answer).await;
+            place.inner.keep(&place.key, digest, &answer).await;
             answer
         }
         Known::OtherParameters => Err(other_parameters()),
@@ -191,11 +191,11 @@ impl Inner {
 
     /// Keeps what a request came to. Where the store refuses, the row of a running request stays,
     /// so that it is not run again.
-    async fn keep(&self, key: &Key, answer: &Answer) {
+    async fn keep(&self, key: &Key, digest: String, answer: &Answer) {
         let (key, now) = (key.clone(), self.clock.now_ms());
         let text = (!nothing_was_done(answer)).then(|| table::write_answer(answer));
         let kept = self.database.run(move |db| match text {
-            Some(text) => table::keep(db, &key, &text, now),
+            Some(text) => table::keep(db, &key, &digest, &text, now),
             None => table::forget(db, &key),
         });
         if let Err(error) = kept.await {

@@ -617,3 +617,20 @@ async fn a_table_of_another_program_is_told_and_left_alone() {
     postgres.sql("TRUNCATE tool_registries").await.unwrap();
     assert!(postgres.sql("SELECT FROM registry_pins").await.is_err());
 }
+
+#[cfg_attr(not(postgres), ignore = "SKIPPED: there is no PostgreSQL on this machine")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_vanishes_keeps_nobody_waiting_for_longer_than_it_would_have_waited() {
+    let postgres = Postgres::start().await;
+    let releases = open(&postgres.url());
+    releases.numbers().await.unwrap();
+    // The server itself ends what nobody goes on with, also where its operator wrote otherwise.
+    let tells = "ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'; \
+        CREATE FUNCTION tells() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+        RAISE EXCEPTION 'within %, %: %', current_setting('statement_timeout'), \
+        current_setting('idle_in_transaction_session_timeout'), current_setting('transaction_isolation'); END $$; \
+        CREATE TRIGGER tells BEFORE INSERT ON tool_registries FOR EACH ROW EXECUTE FUNCTION tells()";
+    postgres.sql(tells).await.unwrap();
+    let error = Folder::greeting("one").try_seed(&open(&postgres.url())).await.unwrap_err();
+    assert!(error.to_string().ends_with("within 1min, 1min: read committed"), "{error}");
+}

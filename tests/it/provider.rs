@@ -1,6 +1,6 @@
 //! Completions: what a provider may be asked, how often, and what its failures come to.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use clawhost::host::MIGRATIONS;
@@ -349,6 +349,21 @@ async fn what_was_used_survives_a_restart_and_so_does_what_was_never_answered() 
     let third = open(limits(), Rates::default(), store()).await;
     assert_eq!(ask(&third, hello()).await.unwrap_err().kind, ErrorKind::ProviderQuota);
     assert_eq!(model.asked().len(), 1);
+}
+
+/// Rules look at what was spent, also of calls that ask no provider.
+#[tokio::test]
+async fn what_another_host_asks_for_counts_on_one_that_runs_and_asks_for_nothing() {
+    static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+    fn store() -> Database {
+        Database::open(&FOLDER.path().join(DATABASE_FILE), MIGRATIONS).unwrap()
+    }
+    let host = TestHost::builder().extend(|host| host.database(Some(store()))).build().await;
+    let model = Model::saying([Say::Json(completion("hi", 20, 10))]).await;
+    let other = open(vec![plan("main", model.endpoint("/v1"))], Rates::default(), store()).await;
+    ask(&other, hello()).await.unwrap();
+    let tokens = || Some(host.host().providers().usage().tokens_today).filter(|tokens| *tokens > 0);
+    wait::until("what the other one used to count", tokens).await;
 }
 
 #[tokio::test]

@@ -30,13 +30,13 @@ pub fn save(notes: &str) -> Result<(), ToolError> {
 }
 
 /// Adds a paragraph at the end, and returns how many bytes there are now. Paragraphs that other
-/// calls add at the same time stay.
+/// calls add at the same time stay, each by itself.
 ///
 /// # Errors
 /// Those of [`load`] and [`fs::append`], and `execution-failed` above [`NOTES_BYTES_MAX`].
 pub fn append(paragraph: &str) -> Result<usize, ToolError> {
     let notes = load()?;
-    let added = format!("{}{paragraph}", gap_after(&notes));
+    let added = added(&notes, paragraph);
     let bytes = notes.len() + added.len();
     require_size(bytes)?;
     fs::append(FILE, added.as_bytes())?;
@@ -50,6 +50,12 @@ fn require_size(bytes: usize) -> Result<(), ToolError> {
     Err(ToolError::failed(format!(
         "the notes would have {bytes} bytes; the limit is {NOTES_BYTES_MAX}: overwrite them with a shorter version"
     )))
+}
+
+/// What is written for a paragraph. It ends with a blank line too: another call may have seen the same `notes`, and
+/// what that one adds comes right after.
+fn added(notes: &str, paragraph: &str) -> String {
+    format!("{}{paragraph}{}", gap_after(notes), gap_after(paragraph))
 }
 
 /// What makes one blank line between `notes` and more, where there is none yet.
@@ -96,6 +102,15 @@ mod tests {
         assert_eq!(search(notes, "black"), ["Coffee: black"]);
         assert!(search(notes, "milk").is_empty());
         assert!(search("", "").is_empty());
+    }
+
+    #[test]
+    fn paragraphs_that_are_added_to_the_same_notes_at_once_stay_two() {
+        for notes in ["", "a", "a\n", "a\n\n"] {
+            let both = ["b", "c\n"].map(|paragraph| added(notes, paragraph)).concat();
+            let all = format!("{notes}{both}");
+            assert!(paragraphs(&all).ends_with(&["b", "c"]), "{all:?}");
+        }
     }
 
     #[test]

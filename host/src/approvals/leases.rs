@@ -18,6 +18,10 @@ use crate::state::{Database, DatabaseError};
 /// The table of timed leases. `ends_at_ms` is in milliseconds since 1970, UTC.
 pub const MIGRATIONS: &[&str] = &[include_str!("leases.sql")];
 
+/// One that was given after now, by a clock that has been set back since, would last until the clock has caught up:
+/// it covers nothing. `?1` is now.
+const IN_FORCE: &str = "granted_at_ms <= ?1 AND ends_at_ms > ?1";
+
 const COLUMNS: &str =
     "id, principal, tool, tool_digest, covers, granted_by, granted_at_ms, ends_at_ms";
 
@@ -85,11 +89,11 @@ impl Leases {
         if let Some(lease) = self.session.lock().iter().find(|lease| lease.allows(asked)) {
             return Ok(Some(lease.clone()));
         }
-        let key = (asked.principal.clone(), asked.tool.clone(), asked.tool_digest.clone(), now_ms);
+        let key = (now_ms, asked.principal.clone(), asked.tool.clone(), asked.tool_digest.clone());
         let timed = self.database.run(move |db| {
             let text = format!(
                 "SELECT {COLUMNS} FROM leases \
-                 WHERE principal = ?1 AND tool = ?2 AND tool_digest = ?3 AND ends_at_ms > ?4"
+                 WHERE principal = ?2 AND tool = ?3 AND tool_digest = ?4 AND {IN_FORCE}"
             );
             read(db, &text, key)
         });
@@ -146,7 +150,7 @@ impl Leases {
         let covers = json!(leased.covers).to_string();
         let storing = self.database.run(move |db| {
             let change = db.transaction()?;
-            change.execute("DELETE FROM leases WHERE ends_at_ms <= ?1", [now_ms])?;
+            change.execute(&format!("DELETE FROM leases WHERE NOT ({IN_FORCE})"), [now_ms])?;
             let count: i64 =
                 change.query_row("SELECT count(*) FROM leases", (), |row| row.get(0))?;
             if usize::try_from(count).is_ok_and(|count| count >= LEASES_MAX) {
@@ -177,7 +181,7 @@ impl Leases {
     /// [`DatabaseError`].
     pub(super) async fn list(&self, now_ms: i64) -> Result<Vec<Leased>, DatabaseError> {
         let timed = self.database.run(move |db| {
-            let text = format!("SELECT {COLUMNS} FROM leases WHERE ends_at_ms > ?1");
+            let text = format!("SELECT {COLUMNS} FROM leases WHERE {IN_FORCE}");
             read(db, &text, [now_ms])
         });
         let mut all = timed.await?;

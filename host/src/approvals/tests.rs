@@ -313,6 +313,21 @@ async fn a_timed_lease_survives_a_restart_and_ends_in_time() {
 }
 
 #[tokio::test]
+async fn a_clock_that_is_set_back_makes_no_lease_longer() {
+    let (approvals, clock, _way) = board();
+    clock.store(90_000, Ordering::Relaxed);
+    let minute = || lease(Until::Time(Duration::from_secs(60)), Covers::Any);
+    approve(&approvals, asked("a", json!({})), minute()).await;
+    clock.store(0, Ordering::Relaxed);
+    assert!(!is_leased(&approvals, asked("a", json!({}))).await);
+    assert!(approvals.leases().await.unwrap().is_empty());
+    // The next one that is kept sees it gone.
+    approve(&approvals, asked("b", json!({})), minute()).await;
+    clock.store(100_000, Ordering::Relaxed);
+    assert!(!is_leased(&approvals, asked("a", json!({}))).await);
+}
+
+#[tokio::test]
 async fn an_approver_who_leaves_while_a_lease_is_stored_has_approved() {
     let database = database();
     let (approvals, _clock, _way) = board_on(database.clone());

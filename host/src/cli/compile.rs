@@ -148,17 +148,19 @@ fn no_file(path: &Path, names: &[&str]) -> Option<PathBuf> {
 /// Makes all files beside `out`, and then lets them take its place in one step.
 fn replace(out: &Path, agents: &[CompiledAgent]) -> io::Result<()> {
     let name = out.file_name().ok_or_else(|| io::Error::other("it is no name of a folder"))?;
-    out.parent().map_or(Ok(()), fs::create_dir_all)?;
-    let made = out.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-    let done = write(&made, agents).and_then(|()| match out.exists() {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    fs::create_dir_all(folder)?;
+    // A name that nobody else has: numbers of processes come again, as in containers with one folder.
+    let prefix = format!(".{}.", name.to_string_lossy());
+    let beside = tempfile::Builder::new().prefix(&prefix).tempdir_in(folder)?;
+    let made = beside.path().join(name);
+    write(&made, agents)?;
+    // What is left there then is what was there before, and goes.
+    match out.exists() {
         true => Ok(renameat_with(CWD, &made, CWD, out, RenameFlags::EXCHANGE)?),
         false => fs::rename(&made, out),
-    });
-    // What is left there now is what was there before, or half of what was to come.
-    if made.exists() {
-        drop(fs::remove_dir_all(&made));
     }
-    done
 }
 
 fn write(folder: &Path, agents: &[CompiledAgent]) -> io::Result<()> {
@@ -184,4 +186,22 @@ fn write_file(folder: &Path, (name, mode): (&str, u32), text: &str) -> io::Resul
         OpenOptions::new().write(true).create_new(true).mode(mode).open(folder.join(name))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_of_the_same_number_left_when_it_was_killed_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("context");
+        let left = folder.path().join(format!(".context.{}", std::process::id()));
+        fs::create_dir(&left).unwrap();
+        for _ in 0..2 {
+            replace(&out, &[]).unwrap();
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+            assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+        }
+    }
 }

@@ -94,7 +94,7 @@ impl Services {
         });
         let screens = (manifest.policies.screens().clone(), *secrets.tokens());
         let (identity, swarms) = (manifest.identity.as_str(), manifest.swarms.clone());
-        let swarm = Swarm::new(swarms, identity, telemetry.clone(), Clock::system());
+        let swarm = Swarm::new(swarms, identity, telemetry.clone(), Clock::steady());
         let (plans, rates) = (manifest.providers.clone(), manifest.policies.rates());
         let providers =
             Providers::open(plans, rates, client.clone(), secrets.clone(), database.clone());
@@ -136,6 +136,7 @@ impl Services {
     ) -> watch::Receiver<i64> {
         let (tell, told) = watch::channel(0);
         let (switches, quarantine) = (self.switches.clone(), self.quarantine.clone());
+        let providers = self.providers.clone();
         let accepted = Arc::clone(&self.accepted);
         let registry = releases.and_then(Releases::database);
         let registry = registry.filter(|registry| !registry.is_same(&database)).cloned();
@@ -155,8 +156,10 @@ impl Services {
                 if *tell.borrow() == version {
                     continue;
                 }
-                let (turned, reread) = tokio::join!(switches.reread(), quarantine.reread());
-                if let Err(error) = turned.map(|turned| turned.then(|| shelf.touch())).and(reread) {
+                let (turned, rests, spent) =
+                    tokio::join!(switches.reread(), quarantine.reread(), providers.reread());
+                let turned = turned.map(|turned| turned.then(|| shelf.touch()));
+                if let Err(error) = turned.and(rests).and(spent) {
                     tracing::warn!("what others have kept cannot be read: {error}");
                     continue;
                 }

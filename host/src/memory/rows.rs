@@ -105,15 +105,26 @@ pub(super) fn since_ms(plan: &StorePlan, now_ms: i64) -> i64 {
     plan.max_age_ms.map_or(i64::MIN, |age| now_ms.saturating_sub(age))
 }
 
-/// Drops what the store no longer keeps: what is over, and of too many entries the oldest.
+/// Entries that one change drops of a part at most, for each of two reasons: whoever writes meanwhile waits for it,
+/// and what takes too long is undone.
+pub(super) const DROPPED_MAX: usize = 20_000;
+const OVER: &str = "seq IN (SELECT seq FROM memory_entries WHERE part = ?1 AND at_ms < ?2
+    ORDER BY at_ms, seq LIMIT 20000)";
+const FIRST: &str = "seq IN (SELECT seq FROM memory_entries WHERE part = ?1
+    ORDER BY seq LIMIT min(?2, 20000))";
+
+/// Drops what the store no longer keeps, the oldest first: what is over, and all but the `most` that were stored
+/// last. Says whether more may be left than one change drops.
 pub(super) fn retain(
     change: &Transaction<'_>,
     plan: &StorePlan,
     part: i64,
+    most: Option<u64>,
     now_ms: i64,
-) -> rusqlite::Result<()> {
-    drop_where(change, part, "at_ms < ?2", since_ms(plan, now_ms))?;
-    keep_newest(change, part, plan.max_entries)
+) -> rusqlite::Result<bool> {
+    let over = drop_where(change, part, OVER, since_ms(plan, now_ms))?;
+    let many = keep_newest(change, part, most)?;
+    Ok(over.max(many) >= DROPPED_MAX)
 }
 
 /// Does so, and leaves as many entries as the store's compaction says.
@@ -122,34 +133,47 @@ pub(super) fn compact(
     plan: &StorePlan,
     part: i64,
     now_ms: i64,
+) -> rusqlite::Result<bool> {
+    let most = [plan.max_entries, plan.compacts_to].into_iter().flatten().min();
+    retain(change, plan, part, most, now_ms)
+}
+
+/// Drops some of what is over in another part of the store, if anything is: its owner may never write again.
+pub(super) fn retain_beside(
+    change: &Transaction<'_>,
+    plan: &StorePlan,
+    part: i64,
+    now_ms: i64,
 ) -> rusqlite::Result<()> {
-    retain(change, plan, part, now_ms)?;
-    keep_newest(change, part, plan.compacts_to)
+    let sql = "SELECT id FROM memory_parts other WHERE store = ?1 AND id <> ?2 AND EXISTS
+        (SELECT 1 FROM memory_entries WHERE part = other.id AND at_ms < ?3) LIMIT 1";
+    let since = since_ms(plan, now_ms);
+    let other: Option<i64> =
+        change.query_row(sql, (&plan.name, part, since), |row| row.get(0)).optional()?;
+    other.map_or(Ok(()), |other| drop_where(change, other, OVER, since).map(drop))
 }
 
-/// Drops all but the `most` entries that were stored last.
-fn keep_newest(change: &Transaction<'_>, part: i64, most: Option<u64>) -> rusqlite::Result<()> {
-    let Some(most) = most else { return Ok(()) };
-    let sql = "SELECT seq FROM memory_entries WHERE part = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2";
-    let offset = i64::try_from(most).unwrap_or(i64::MAX);
-    let last: Option<i64> = change.query_row(sql, (part, offset), |row| row.get(0)).optional()?;
-    last.map_or(Ok(()), |last| drop_where(change, part, "seq <= ?2", last))
+fn keep_newest(change: &Transaction<'_>, part: i64, most: Option<u64>) -> rusqlite::Result<usize> {
+    let Some(most) = most else { return Ok(0) };
+    match totals(change, part)?.entries.saturating_sub(most) {
+        0 => Ok(0),
+        over => drop_where(change, part, FIRST, i64::try_from(over).unwrap_or(i64::MAX)),
+    }
 }
 
-/// Drops entries, and their words with them. `condition` is this module's own text.
+/// Drops entries, and their words with them; returns how many. `condition` is this module's own text.
 fn drop_where(
     change: &Transaction<'_>,
     part: i64,
     condition: &'static str,
     value: impl rusqlite::ToSql + Copy,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<usize> {
     let these = format!("FROM memory_entries WHERE part = ?1 AND {condition}");
     change.execute(
         &format!("DELETE FROM memory_words_{part} WHERE rowid IN (SELECT seq {these})"),
         (part, value),
     )?;
-    change.execute(&format!("DELETE {these}"), (part, value))?;
-    Ok(())
+    change.execute(&format!("DELETE {these}"), (part, value))
 }
 
 /// Returns what is looked for among the entries that are not older than `since_ms`.

@@ -105,6 +105,20 @@ async fn three_failures_of_one_kind_put_a_tool_to_rest_and_three_kinds_do_not() 
 }
 
 #[tokio::test]
+async fn a_clock_that_is_set_back_keeps_no_tool_at_rest_for_longer_than_its_time() {
+    let ward = Ward::new().await;
+    for _ in 0..3 {
+        ward.fails("it crashed", false).await;
+    }
+    let rests = || ward.quarantine.rests("t", "a", &ward.immune);
+    assert!(rests());
+    ward.wait(-1);
+    assert!(!rests());
+    ward.fails_its_trial().await;
+    assert!(rests() && ward.enter().await.is_err(), "from now on");
+}
+
+#[tokio::test]
 async fn after_its_time_one_call_tries_and_the_others_wait_for_it() {
     let ward = Ward::new().await;
     for _ in 0..3 {

@@ -127,17 +127,20 @@ fn bound_reached(
     Ok(reached.map(|(limit, _, most)| (limit, most.unsigned_abs())))
 }
 
-/// Adds its answer to a running request.
+/// Adds its answer to a running request, whose row may be gone if it ran for very long, or the clock was set meanwhile.
 pub(super) fn keep(
     db: &mut Connection,
     key: &Key,
+    digest: &str,
     answer: &str,
     now_ms: i64,
 ) -> rusqlite::Result<usize> {
-    let sql = "UPDATE replays SET answer = ?4, at_ms = ?5, bytes = ?6
-        WHERE principal = ?1 AND method = ?2 AND request_id = ?3";
+    let sql = "INSERT INTO replays VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        ON CONFLICT (principal, method, request_id)
+        DO UPDATE SET at_ms = ?5, answer = ?6, bytes = ?7 WHERE digest = ?4";
     let bytes = i64::try_from(answer.len()).unwrap_or(i64::MAX);
-    db.prepare(sql)?.execute((&key.principal, key.method, &key.request_id, answer, now_ms, bytes))
+    let Key { principal, method, request_id } = key;
+    db.prepare(sql)?.execute((principal, method, request_id, digest, now_ms, answer, bytes))
 }
 
 /// Drops a request that did nothing.

@@ -259,6 +259,27 @@ async fn an_answer_is_kept_its_time_and_an_unknown_outcome_longer() {
 }
 
 #[tokio::test]
+async fn what_runs_for_longer_than_its_row_is_kept_is_run_once_all_the_same() {
+    let window = Window::new();
+    let ((begin, begun), (end, ended)) = (oneshot::channel(), oneshot::channel::<()>());
+    let (replay, work) = (window.replay.clone(), window.work());
+    let slow = async move {
+        begin.send(()).unwrap();
+        ended.await.unwrap();
+        work.await
+    };
+    let slow = async move { replay.once(call("1"), "d", CancellationToken::new(), slow).await };
+    let running = tokio::spawn(slow);
+    begun.await.unwrap();
+    window.pass(REPLAY_UNKNOWN_KEPT_MS + 1);
+    window.once(call("2"), "d").await.unwrap();
+    end.send(()).unwrap();
+    assert_eq!(running.await.unwrap(), Ok(json!(1)));
+    assert_eq!(window.once(call("1"), "d").await, Ok(json!(1)));
+    assert_eq!(window.runs(), 2);
+}
+
+#[tokio::test]
 async fn a_clock_that_went_wrong_keeps_nothing_for_ever() {
     let window = Window::new();
     window.pass(REPLAY_UNKNOWN_KEPT_MS * 2);

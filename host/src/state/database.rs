@@ -38,6 +38,9 @@ pub struct Database {
 /// Why the store did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
+    /// Somebody else writes to it, for longer than anybody waits.
+    #[error("another host or program keeps the store busy: try again once it is done")]
+    Busy,
     /// The file cannot be made.
     #[error("{0}")]
     File(#[from] io::Error),
@@ -67,6 +70,7 @@ pub enum DatabaseError {
 impl From<rusqlite::Error> for DatabaseError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
             Some(ErrorCode::OperationInterrupted) => Self::TooLong,
             _ => Self::Sqlite(error),
         }
@@ -341,6 +345,21 @@ mod tests {
             db.query_row("SELECT count(*) FROM notes", (), |row| row.get::<_, i64>(0))
         };
         assert_eq!(db.run(count).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn who_does_not_get_a_turn_is_told_that_another_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(DATABASE_FILE);
+        let db = Database::open(&path, &[("notes", &[FIRST])]).unwrap();
+        let mut other = Connection::open(&path).unwrap();
+        let _turn = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        let write = |db: &mut Connection| {
+            db.busy_timeout(Duration::ZERO)?;
+            db.transaction().map(drop)
+        };
+        let refused = db.run(write).await.unwrap_err();
+        assert!(matches!(refused, DatabaseError::Busy), "{refused}");
     }
 
     #[tokio::test]

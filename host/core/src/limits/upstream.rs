@@ -122,8 +122,8 @@ limits! {
     REPLAY_WINDOW_MS: i64 = 300_000;
     /// Time an answer is kept where there is room: twice what is promised.
     REPLAY_KEPT_MS: i64 = 600_000;
-    /// Time a request without a known outcome is refused rather than run again: longer than any call runs.
-    REPLAY_UNKNOWN_KEPT_MS: i64 = 86_400_000;
+    /// Time a request without a known outcome is refused rather than run again: longer than any call waits for a person, and then runs.
+    REPLAY_UNKNOWN_KEPT_MS: i64 = 172_800_000;
     /// Requests of one principal that are kept: 333 a second over the promised time.
     REPLAY_ROWS_MAX: i64 = 100_000;
     /// Bytes of one principal's kept answers.

@@ -366,6 +366,47 @@ async fn what_is_too_old_is_shown_to_nobody_and_dropped_with_the_next_write() {
 }
 
 #[tokio::test]
+async fn what_is_too_old_of_somebody_who_writes_no_more_is_dropped_with_others_writes() {
+    let aged = |name: &str| StorePlan { name: name.to_owned(), max_age_ms: Some(100), ..talk() };
+    let stores = Stores::new(&[aged("s"), StorePlan { max_age_ms: None, ..aged("t") }]);
+    for store in ["s", "t"] {
+        let gone = vec![entry(Some("k"), "words"), entry(None, 2)];
+        stores.memory.store(&scope("gone", "me"), store, gone).await.unwrap();
+    }
+    stores.pass(101);
+    stores.put(None, 3).await;
+    let left = "SELECT group_concat(store || ' ' || entries, ', ') FROM memory_parts";
+    assert_eq!(stores.sql::<String>(left).await, "s 0, t 2, s 1");
+    assert_eq!(stores.sql::<i64>("SELECT count(*) FROM memory_words_1_docsize").await, 0);
+}
+
+#[tokio::test]
+async fn of_many_that_are_over_no_change_drops_so_many_that_it_would_be_broken_off() {
+    let stores = Stores::new(&[StorePlan { max_age_ms: Some(100), ..talk() }]);
+    stores.put(None, 1).await;
+    let fill = async || {
+        let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+            INSERT INTO memory_entries (part, at_ms, bytes, id, content)
+            SELECT 1, 0, 1, i, '0' FROM n";
+        let many = i64::try_from(rows::DROPPED_MAX).unwrap() * 2 + 1;
+        stores.memory.0.database.run(move |db| db.execute(sql, [many])).await.unwrap() as u64
+    };
+    let many = fill().await;
+    let done = stores.memory.compact(&me(), "s").await.unwrap();
+    assert_eq!(done, Compacted { before: many + 1, after: 1 });
+    let dropped: Vec<u64> = stores
+        .records("memory.compacted")
+        .iter()
+        .map(|one| one["before"].as_u64().unwrap() - one["after"].as_u64().unwrap())
+        .collect();
+    let most = rows::DROPPED_MAX as u64;
+    assert_eq!(dropped, [most, most, 1]);
+    fill().await;
+    stores.put(None, 2).await;
+    assert_eq!(stores.sql::<i64>("SELECT count(*) FROM memory_entries").await, 2);
+}
+
+#[tokio::test]
 async fn of_too_many_entries_the_newest_are_kept() {
     let stores = Stores::new(&[StorePlan { max_entries: Some(3), ..plan(StoreKind::Checkpoint) }]);
     for n in 0..5 {

@@ -107,6 +107,7 @@ async fn run(plan: StorePlan, steps: Vec<Step>) {
                 let entries: Vec<NewEntry> = new.iter().map(text).collect();
                 stores.memory.store(&who[index], "s", entries).await.unwrap();
                 models[index].store(&plan, &new, now);
+                models[1 - index].retain(&plan, None, now);
             }
             Step::Pass(ms) => stores.pass(ms),
             Step::Compact(index) => {

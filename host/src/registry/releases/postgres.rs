@@ -9,7 +9,7 @@ use std::error::Error as _;
 use std::io;
 use std::pin::Pin;
 use std::str::FromStr as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,10 +19,11 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config};
+use tokio_postgres::{Client, Config, IsolationLevel, Transaction};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -38,6 +39,14 @@ const ALL_FOUND: i64 = 3;
 /// What transactions that write wait for, so that no two count versions at once, and nobody makes the tables
 /// that another writes to.
 const ALONE: &str = "SELECT pg_advisory_xact_lock(7236832946128)";
+/// Ends a transaction at the server when this host has given it up. Where it has vanished meanwhile, nothing else would
+/// tell the server for hours, for which all others would wait for what the transaction has locked.
+static BOUNDED: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SET LOCAL statement_timeout = {RELEASE_STORE_MS}; \
+         SET LOCAL idle_in_transaction_session_timeout = {RELEASE_STORE_MS}"
+    )
+});
 const NOT_ALL: &str = "PostgreSQL: of the tables `registry_components`, `registry_pins` and \
      `tool_registries` there are only some, so another program has them: give the registry a database of its own";
 
@@ -89,13 +98,19 @@ impl Postgres {
             *place = Some(client);
             Ok(rows)
         };
-        let done = tokio::time::timeout(Duration::from_millis(RELEASE_STORE_MS), work).await;
+        let done = timeout(Duration::from_millis(RELEASE_STORE_MS), work).await;
         done.unwrap_or_else(|_| Err(format!("PostgreSQL took over {RELEASE_STORE_MS} ms")))
     }
 
     async fn connect(&self) -> Result<Client, String> {
-        let connected = self.config.connect(self.tls.clone()).await;
-        let (mut client, connection) = connected.map_err(|error| told(&error))?;
+        let (hosts, addresses) = (self.config.get_hosts().len(), self.config.get_hostaddrs().len());
+        let hosts = u32::try_from(hosts.max(addresses).max(1)).unwrap_or(u32::MAX);
+        // Its own timeout ends with the connection, before the server has said anything.
+        let patience = Duration::from_millis(EGRESS_CONNECT_MS).saturating_mul(hosts);
+        let connecting = timeout(patience, self.config.connect(self.tls.clone()));
+        let late = |_| format!("PostgreSQL did not answer within {} ms", patience.as_millis());
+        let (mut client, connection) =
+            connecting.await.map_err(late)?.map_err(|error| told(&error))?;
         // It ends with its client; what it ends with, the next question says.
         tokio::spawn(async move { drop(connection.await) });
         match have_tables(&mut client).await.map_err(|error| told(&error))? {
@@ -111,7 +126,7 @@ async fn have_tables(client: &mut Client) -> Result<bool, tokio_postgres::Error>
     if found == ALL_FOUND {
         return Ok(true);
     }
-    let change = client.transaction().await?;
+    let change = begin(client).await?;
     change.batch_execute(ALONE).await?;
     // Another host may have made them meanwhile.
     let found: i64 = change.query_one(FOUND, &[]).await?.try_get(0)?;
@@ -122,11 +137,20 @@ async fn have_tables(client: &mut Client) -> Result<bool, tokio_postgres::Error>
     Ok(found == 0 || found == ALL_FOUND)
 }
 
+/// Begins a transaction. Whatever the database has else, each of its statements sees what was there when that one began:
+/// what waited for its turn looks at what came before.
+async fn begin(client: &mut Client) -> Result<Transaction<'_>, tokio_postgres::Error> {
+    let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
+    let transaction = transaction.start().await?;
+    transaction.batch_execute(&BOUNDED).await?;
+    Ok(transaction)
+}
+
 async fn rows(
     client: &mut Client,
     all: &[Statement],
 ) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
-    let transaction = client.transaction().await?;
+    let transaction = begin(client).await?;
     if all.len() > 1 {
         transaction.batch_execute(ALONE).await?;
     }

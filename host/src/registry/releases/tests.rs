@@ -202,3 +202,14 @@ async fn a_postgres_has_to_prove_its_name_before_it_is_told_a_user() {
         assert_eq!((has_user, !told.is_empty()), (is_told, is_told), "{host}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_postgres_that_takes_connections_and_says_nothing_is_given_up_soon() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("postgres://somebody@{}/db", listener.local_addr().unwrap());
+    let postgres = Postgres::new(&url, None, &TrustedRoots::Mozilla).unwrap();
+    let started = tokio::time::Instant::now();
+    assert!(postgres.run(&[("SELECT 1", Vec::new())]).await.is_err());
+    let most = Duration::from_millis(clawhost_core::limits::EGRESS_CONNECT_MS) * 2;
+    assert!(started.elapsed() < most, "{:?}", started.elapsed());
+}

@@ -27,7 +27,7 @@ pub const MIGRATIONS: &[&str] = &[
     costs::SPENT_TABLE,
 ];
 
-/// The ledger as it was after this host's last change, and where it is kept.
+/// The ledger as this host last read it, and where it is kept.
 #[derive(Debug)]
 pub(super) struct Book {
     database: Database,
@@ -36,8 +36,19 @@ pub(super) struct Book {
 
 impl Book {
     pub(super) async fn open(database: Database) -> Result<Self, DatabaseError> {
-        let ledger = database.run(|connection| load(connection)).await?;
-        Ok(Self { database, ledger: Arc::new(Mutex::new(ledger)) })
+        let book = Self { database, ledger: Arc::default() };
+        book.reread().await?;
+        Ok(book)
+    }
+
+    /// Takes in what others have kept: on the store's own thread, so that nothing older comes after.
+    pub(super) async fn reread(&self) -> Result<(), DatabaseError> {
+        let shared = Arc::clone(&self.ledger);
+        let work = move |connection: &mut Connection| {
+            *shared.lock() = load(connection)?;
+            Ok(())
+        };
+        self.database.run(work).await
     }
 
     pub(super) fn usage(&self) -> Usage {
@@ -217,4 +228,33 @@ pub(crate) async fn read_costs(
     let first = (now_ms() / DAY_MS).saturating_add(1).saturating_sub(u64::from(days));
     let read = move |db: &mut Connection| costs::read(db, first, agent.as_deref());
     database.search(Duration::from_millis(MEMORY_QUERY_MS), read).await
+}
+
+#[cfg(test)]
+mod tests {
+    use clawhost_core::quota::{Prices, ProviderLimits};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_another_host_asks_for_counts_once_it_is_read() {
+        let database = Database::in_memory(&[("providers", MIGRATIONS)]).unwrap();
+        let mine = Book::open(database.clone()).await.unwrap();
+        let other = Book::open(database).await.unwrap();
+        let ask = Ask {
+            provider: "main".to_owned(),
+            limits: ProviderLimits::default(),
+            prices: Prices { input_nano_usd: 1_000_000_000, output_nano_usd: 0 },
+            prompt_tokens: 7,
+            is_open: false,
+            completion_tokens: Some(3),
+            left_nano_usd: None,
+        };
+        let caller = Caller::new("ada", "t");
+        let _held = other.reserve(&caller, ask, Rates::default(), None).await.unwrap();
+        assert_eq!(mine.tokens_last_hour(), 0);
+        mine.reread().await.unwrap();
+        assert_eq!(mine.tokens_last_hour(), 10);
+        assert!((mine.usage().cost_today_usd - 7.0).abs() < 1e-9);
+    }
 }

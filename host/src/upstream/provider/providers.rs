@@ -80,8 +80,16 @@ impl Providers {
         }
     }
 
+    /// Takes in what other hosts with the same store asked for.
+    ///
+    /// # Errors
+    /// [`DatabaseError`]: what was known counts on.
+    pub(crate) async fn reread(&self) -> Result<(), DatabaseError> {
+        self.0.book.reread().await
+    }
+
     /// Returns what this host's providers were asked for since midnight UTC. What another host
-    /// with the same store adds shows with this one's next request.
+    /// with the same store adds shows once [`Providers::reread`] is told of it, or with this one's next request.
     pub fn usage(&self) -> Usage {
         self.0.book.usage()
     }
