@@ -61,6 +61,9 @@ fn nowhere(what: &str, option: &str, variable: &str) -> FolderError {
     FolderError(format!("no {what} folder: name one with {option}, or set HOME or {variable}"))
 }
 
+/// What names the state folder on the command line.
+pub(crate) const STATE_OPTION: &str = "--state DIR";
+
 /// The state folder: credentials and the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateDir {
@@ -74,7 +77,7 @@ impl StateDir {
     /// # Errors
     /// [`FolderError`]: no folder is named, it cannot be made, or others may write to it.
     pub fn open(explicit: Option<&Path>, env: &FolderEnv) -> Result<Self, FolderError> {
-        Ok(Self { path: own_folder(&Self::locate(explicit, env)?)? })
+        Ok(Self { path: own_folder(&Self::locate(explicit, env)?, STATE_OPTION)? })
     }
 
     /// Returns where [`StateDir::open`] looks, without making anything.
@@ -83,7 +86,7 @@ impl StateDir {
     /// [`FolderError`]: nothing names a folder.
     pub fn locate(explicit: Option<&Path>, env: &FolderEnv) -> Result<PathBuf, FolderError> {
         let named = explicit.map(Path::to_path_buf).or_else(|| env.state());
-        named.ok_or_else(|| nowhere("state", "--state DIR", "XDG_STATE_HOME"))
+        named.ok_or_else(|| nowhere("state", STATE_OPTION, "XDG_STATE_HOME"))
     }
 
     /// Returns the folder.
@@ -99,12 +102,16 @@ impl StateDir {
 /// As [`StateDir::open`]; a host without a cache compiles again and works.
 pub fn open_cache(env: &FolderEnv) -> Result<PathBuf, FolderError> {
     let variable = "XDG_CACHE_HOME";
-    own_folder(&env.cache().ok_or_else(|| nowhere("cache", variable, variable))?)
+    own_folder(&env.cache().ok_or_else(|| nowhere("cache", variable, variable))?, variable)
 }
 
-/// Makes `path` where it is missing, and refuses it where others may write to it.
-fn own_folder(path: &Path) -> Result<PathBuf, FolderError> {
-    let io = |error| FolderError(format!("the folder {} cannot be used: {error}", path.display()));
+/// Makes `path` where it is missing, and refuses it where others may write to it. `option` names another one.
+fn own_folder(path: &Path, option: &str) -> Result<PathBuf, FolderError> {
+    let path_shown = path.display();
+    let io = |error| {
+        let help = format!("name another one with {option}");
+        FolderError(format!("the folder {path_shown} cannot be used: {error}; {help}"))
+    };
     regular::make_private(path).map_err(io)?;
     let path = fs::canonicalize(path).map_err(io)?;
     let metadata = fs::metadata(&path).map_err(io)?;
@@ -158,6 +165,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("file");
         fs::write(&path, "").unwrap();
-        assert!(StateDir::open(Some(&path), &FolderEnv::default()).is_err());
+        let error = StateDir::open(Some(&path), &FolderEnv::default()).unwrap_err().to_string();
+        assert!(error.ends_with("; name another one with --state DIR"), "{error}");
     }
 }

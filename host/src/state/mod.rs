@@ -15,6 +15,7 @@ pub use self::credentials::{
     CREDENTIALS_FILE, Credentials, CredentialsError, DEFAULT_AGENT, Role, Token,
 };
 pub use self::database::{DATABASE_FILE, Database, DatabaseError, Migrations};
+pub(crate) use self::folders::STATE_OPTION;
 pub use self::folders::{FolderEnv, FolderError, StateDir, open_cache};
 pub use self::private::{FileProblem, PrivateFileError};
 pub use self::secret_store::{SECRETS_FILE, SecretStore};
