@@ -99,8 +99,8 @@ pub(crate) fn sidecar(
         known.add_all(Kind::Policy, policies.map(|policy| &policy.name));
         refs::check(&of, &known, &mut problems);
         let default = manifest.default_profile_name();
-        let notes = || keywords::misspelt(&of).iter().map(Misspelt::note).collect();
-        of.sound.then(|| ToolBinding { notes: notes(), ..tool::read(&of, default) })
+        let notes: Vec<String> = keywords::misspelt(&of).iter().map(Misspelt::note).collect();
+        of.sound.then(|| ToolBinding { notes, ..tool::read(&of, default) })
     });
     problems.finish(binding)
 }
