@@ -213,6 +213,17 @@ fn what_is_hidden_in_a_document_is_shown_and_the_caret_stays_where_it_belongs() 
 }
 
 #[test]
+fn json_means_what_was_said_and_steers_no_terminal() {
+    let cli = prepared();
+    cli.write("workspace/hidden.txt", "a\u{202e}b\u{9b}2J\u{e0041}c");
+    let run = cli.run(&["call", "claw.yaml", "read_file", "path=hidden.txt", "--json"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(!run.stdout.contains(['\u{202e}', '\u{9b}', '\u{e0041}']), "{:?}", run.stdout);
+    let told: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert!(told.to_string().contains("a\u{202e}b\u{9b}2J\u{e0041}c"), "{told}");
+}
+
+#[test]
 fn what_the_command_line_has_wrong_is_quoted_visibly_and_in_colour() {
     let cli = Cli::new(PROGRAM);
     let hostile = "x\u{1b}[2J\nerror: y\u{202e}";

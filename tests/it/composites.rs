@@ -470,6 +470,43 @@ fn compose_says_what_is_wrong_and_registers_nothing() {
 }
 
 #[test]
+fn a_step_that_names_another_version_or_registry_is_told_as_a_host_does() {
+    let cli = prepared("version: 1\ndefinitions: [read.yaml]\n");
+    cli.write("claw.yaml", CLAW.replace("{name: read-file}", "./tool.yaml"));
+    cli.write(
+        "tool.yaml",
+        "claw: '0.3.0'\nkind: Tool\nmetadata: {name: read-file, version: 1.2.0}\nspec: {description: Reads., input_schema: {type: object}, sandbox_ref: claw://sandbox/fs-readonly}\n",
+    );
+    for (address, is_there) in [
+        ("claw://local/tool/read-file@1.2.0", true),
+        ("claw://registry/any/read-file@1.2.0", true),
+        ("claw://local/tool/read-file@9.9.9", false),
+        ("claw://registry/any/read-file@9.9.9", false),
+        ("claw://registry/any/write-file@1.2.0", false),
+        ("claw://registry/any/nothing@1.2.0", false),
+    ] {
+        let step = format!(
+            "{{ tool_name: \"{address}\", arg_mapping: {{ path: {{ literal: a.txt }} }}, output_key: x }}"
+        );
+        cli.write("read.yaml", format!("version: 1\ntools:\n{}", composite("one", &step)));
+        let told = format!("no tool is called `{address}`");
+        for (words, code) in
+            [(&["validate", "claw.yaml"][..], 3), (&["call", "claw.yaml", "one"], 4)]
+        {
+            let run = cli.run(words);
+            assert_eq!(
+                run.code,
+                Some(if is_there { 0 } else { code }),
+                "{words:?}: {}",
+                run.stderr
+            );
+            assert_eq!(run.stderr.contains(&told), !is_there, "{words:?}: {}", run.stderr);
+            assert_eq!(run.stderr.contains("read.yaml:7"), !is_there, "{words:?}: {}", run.stderr);
+        }
+    }
+}
+
+#[test]
 fn a_tool_document_wraps_a_skill_whose_steps_a_definition_has() {
     let cli = prepared("version: 1\ndefinitions: [copy.yaml]\n");
     let claw = |permissions: &str, tools: &str| {

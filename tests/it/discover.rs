@@ -104,6 +104,13 @@ fn a_server_s_tools_of_every_page_are_written_down_and_a_change_is_told() {
     cli.write("pods/pod.yml", pod);
     let run = cli.run(&["discover", "found", "--pod", "pods/pod.yml"]);
     assert_eq!(run.code, Some(0), "{run:?}");
+    // So is one of the pod that lies here, unless the runtime file has a server of that name.
+    cli.write("claw-pod.yml", std::fs::read(cli.here().join("pods/pod.yml")).unwrap());
+    for (name, code) in [("found", Some(0)), ("finder", Some(0)), ("nobody", Some(3))] {
+        let run = cli.run(&["discover", name]);
+        assert_eq!(run.code, code, "{name}: {run:?}");
+    }
+    assert!(cli.here().join(".claw-discovered/found.claw-describe.json").is_file());
     let run = cli.run(&["compile", "pods/pod.yml", "--out", "context"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     let tools = std::fs::read_to_string(cli.here().join("context/ada/tools.json")).unwrap();

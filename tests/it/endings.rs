@@ -274,6 +274,22 @@ async fn a_long_answer_is_cut_on_the_way_out_and_says_its_true_size() {
 }
 
 #[tokio::test]
+async fn a_call_without_any_time_left_is_told_that_and_nothing_of_fuel() {
+    let host = host_of(&[Guest::read("answer")]).await;
+    // What follows is not held up by loading the tool.
+    host.call("answer", json!({})).await.unwrap();
+    for left in [Duration::ZERO, Duration::from_micros(900)] {
+        let call = call_within("answer", json!({}), left);
+        let error = wait::within("no time", host.host().call(call)).await.unwrap_err();
+        assert_eq!(
+            (error.kind, &error.data["limit"]),
+            (ErrorKind::Timeout, &json!("timeout_ms")),
+            "{left:?}: {error}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_caller_may_shorten_the_time_of_a_call_and_not_lengthen_it() {
     for (granted, asked) in [("timeout_ms: 600000", 50), ("timeout_ms: 50", 600_000)] {
         let host = host_with_limits(granted, &[Guest::read("spin")]).await;

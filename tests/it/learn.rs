@@ -45,6 +45,17 @@ fn a_tool_that_reads_is_given_one_folder_to_read_once_somebody_says_yes() {
 }
 
 #[test]
+fn a_tool_that_fails_by_itself_ends_learning_as_it_ends_a_call() {
+    let cli = prepared("fs-readonly");
+    cli.write("workspace/a.txt", "a");
+    let call = ["claw.yaml", "read_file", "path=gone.txt"];
+    for verb in ["call", "learn"] {
+        let run = cli.run(&[&[verb], &call[..]].concat());
+        assert_eq!(run.code, Some(5), "{verb}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn writing_is_granted_by_a_yes_where_it_was_refused_and_is_not_tried() {
     for (profile, shown) in [("none", "files"), ("fs-readonly", "workspace")] {
         let cli = prepared(profile);

@@ -29,7 +29,7 @@ pub fn read_json(bytes: &[u8]) -> Result<Value, ForeignError> {
     let whole = |reason: String, help| ForeignError { at: None, reason, help };
     if bytes.len() > DOCUMENT_BYTES_MAX {
         let reason = format!("the file has more than {DOCUMENT_BYTES_MAX} bytes");
-        return Err(whole(reason, "copy the part that is meant into a file of its own"));
+        return Err(whole(reason, COPY_THE_PART));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error))?;
     // Editors of Windows begin files with a byte order mark, which changes nothing of what is meant.
@@ -41,6 +41,7 @@ pub fn read_json(bytes: &[u8]) -> Result<Value, ForeignError> {
         JsonError::Ambiguous(stop) => {
             problem(text, &stop, "ambiguous JSON", "delete one: which is meant is not clear")
         }
+        JsonError::Bound(stop) => problem(text, &stop, "this JSON is not read", COPY_THE_PART),
         JsonError::Syntax(stop) => {
             problem(text, &stop, "this is not JSON", mend(&stop, line(text, &stop)))
         }
@@ -48,6 +49,7 @@ pub fn read_json(bytes: &[u8]) -> Result<Value, ForeignError> {
     })
 }
 
+const COPY_THE_PART: &str = "copy the part that is meant into a file of its own";
 const SAVE_AS_UTF8: &str = "save the file as UTF-8";
 
 fn not_utf8(bytes: &[u8], error: std::str::Utf8Error) -> ForeignError {

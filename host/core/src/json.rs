@@ -25,10 +25,13 @@ pub enum JsonError {
     /// The bytes are JSON, but two readers could understand them differently.
     #[error("ambiguous JSON: {0}")]
     Ambiguous(Stop),
+    /// The bytes are nested too deeply, or of too many parts; which bound that is, is said.
+    #[error("this JSON is not read: {0}")]
+    Bound(Stop),
     /// The bytes are not UTF-8.
     #[error("this is not UTF-8")]
     Encoding,
-    /// The bytes are not JSON, nested too deeply, or of too many parts.
+    /// The bytes are not JSON.
     #[error("this is not JSON: {0}")]
     Syntax(Stop),
 }
@@ -118,16 +121,28 @@ fn is_beyond_64_bits(word: &[u8]) -> bool {
 fn explain(error: &serde_json::Error) -> JsonError {
     let (said, line, column) = (error.to_string(), error.line(), error.column());
     let reason = said.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&said);
-    let stop = Stop { reason: reason.to_owned(), line, column };
-    if error.is_data() && ![TOO_DEEP, TOO_MANY].contains(&reason) {
-        return JsonError::Ambiguous(stop);
+    let stop = |reason: &str| Stop { reason: reason.to_owned(), line, column };
+    match reason {
+        TOO_DEEP | READER_TOO_DEEP => JsonError::Bound(stop(&too_deep())),
+        TOO_MANY => JsonError::Bound(stop(&too_many())),
+        _ if error.is_data() => JsonError::Ambiguous(stop(reason)),
+        _ => JsonError::Syntax(stop(reason)),
     }
-    JsonError::Syntax(stop)
 }
 
-/// What is said of nesting over the bound.
+fn too_deep() -> String {
+    format!("nested {JSON_DEPTH_MAX} levels deep or more (`JSON_DEPTH_MAX`)")
+}
+
+fn too_many() -> String {
+    format!("it has too many parts, over {JSON_NODES_MAX} (`JSON_NODES_MAX`)")
+}
+
+/// What is said inside of here of nesting over the bound.
 const TOO_DEEP: &str = "nested too deeply";
-/// What is said of more parts than the bound.
+/// What the reader itself says of it, whose own bound is the same.
+const READER_TOO_DEEP: &str = "recursion limit exceeded";
+/// What is said inside of here of more parts than the bound.
 const TOO_MANY: &str = "it has too many parts";
 /// What the first entry of an object takes, as it makes room for eleven: parts.
 const OBJECT_NODES: usize = 10;
@@ -375,15 +390,11 @@ mod tests {
 
     #[test]
     fn where_and_why_reading_stops_are_told_apart() {
-        let deep = "[".repeat(JSON_DEPTH_MAX + 1);
-        let many = format!("[{}1]", "1,".repeat(JSON_NODES_MAX));
         for (text, reason, line, column) in [
             ("", "EOF while parsing a value", 1, 0),
             ("[1,\n", "EOF while parsing a value", 2, 0),
             ("{bad", "key must be a string", 1, 2),
             ("{}\n {}", "trailing characters", 2, 2),
-            (&*deep, "recursion limit exceeded", 1, JSON_DEPTH_MAX),
-            (&*many, TOO_MANY, 1, 2 * JSON_NODES_MAX - 1),
         ] {
             let stop = Stop { reason: reason.to_owned(), line, column };
             assert_eq!(parse(text.as_bytes()), Err(JsonError::Syntax(stop)));
@@ -396,6 +407,21 @@ mod tests {
         };
         let text = "{\"k at line 7 column 7\": 1,\n  \"k at line 7 column 7\": 2}";
         assert_eq!(parse(text.as_bytes()), Err(JsonError::Ambiguous(stop)));
+    }
+
+    #[test]
+    fn a_bound_that_is_met_is_told_with_its_name_and_number() {
+        let deep = "[".repeat(JSON_DEPTH_MAX);
+        let many = format!("[{}1]", "1,".repeat(JSON_NODES_MAX));
+        let told = |text: &str| parse(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(
+            told(&deep),
+            "this JSON is not read: nested 128 levels deep or more (`JSON_DEPTH_MAX`) at line 1 column 128"
+        );
+        assert_eq!(
+            told(&many),
+            "this JSON is not read: it has too many parts, over 2097152 (`JSON_NODES_MAX`) at line 1 column 4194303"
+        );
     }
 
     #[test]
@@ -418,7 +444,7 @@ mod tests {
         for text in [list(r#"{"":0}"#, objects + 1), list("1", JSON_NODES_MAX)] {
             let error = parse(text.as_bytes()).unwrap_err();
             assert!(
-                matches!(&error, JsonError::Syntax(why) if why.reason.starts_with(TOO_MANY)),
+                matches!(&error, JsonError::Bound(why) if why.reason.starts_with(TOO_MANY)),
                 "{error}"
             );
         }

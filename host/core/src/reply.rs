@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use crate::error::exit;
 use crate::json;
 
 /// One block of a result.
@@ -150,6 +151,13 @@ pub(crate) fn marked<'f, H>(
 }
 
 impl ToolReply {
+    /// Returns the exit code of a verb that made the call, as [`ErrorKind::exit_code`] is that of one without a reply.
+    ///
+    /// [`ErrorKind::exit_code`]: crate::error::ErrorKind::exit_code
+    pub const fn exit_code(&self) -> u8 {
+        if self.is_error { exit::TOOL_FAILED } else { exit::OK }
+    }
+
     /// Returns its texts in their order, without what is for people.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.content.iter().filter_map(Content::text)
@@ -212,6 +220,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_reply_that_says_it_failed_ends_a_verb_as_a_failed_tool_does() {
+        let failed = ToolReply { is_error: true, ..ToolReply::default() };
+        assert_eq!(failed.exit_code(), crate::error::ErrorKind::ToolFault.exit_code());
+        assert_eq!(ToolReply::default().exit_code(), exit::OK);
+    }
 
     #[test]
     fn whatever_is_said_counts_among_its_bytes() {

@@ -79,7 +79,7 @@ pub fn read(bytes: &[u8]) -> Result<Message, Refusal> {
 fn unread(bytes: &[u8], error: &JsonError) -> Refusal {
     let code = match error {
         JsonError::Ambiguous(_) => INVALID_REQUEST,
-        JsonError::Encoding | JsonError::Syntax(_) => PARSE_ERROR,
+        JsonError::Bound(_) | JsonError::Encoding | JsonError::Syntax(_) => PARSE_ERROR,
     };
     let answers = serde_json::from_slice::<Reply>(bytes).ok();
     let id = answers.filter(|all| all.result.is_some() || all.error.is_some()).map(|all| all.id);

@@ -1,6 +1,8 @@
 //! Text from guests and upstreams, made safe to show: nothing in it can drive a terminal, forge
 //! a line of a log, or hide.
 
+use std::fmt::Write as _;
+
 /// Returns `text` as one line: control and invisible characters as `\u{…}`.
 pub fn line(text: &str) -> String {
     escape(text, |_| false)
@@ -10,6 +12,23 @@ pub fn line(text: &str) -> String {
 /// character as `\u{…}`.
 pub fn block(text: &str) -> String {
     escape(text, |c| matches!(c, '\n' | '\t'))
+}
+
+/// Returns a text of JSON that means the same, in which nothing drives a terminal or hides: whatever [`block`] would
+/// not leave as it is stands as JSON's own escape.
+pub fn json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_plain(c) {
+            shown.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // A text takes whatever is written to it.
+            let _ = write!(shown, "\\u{unit:04x}");
+        }
+    }
+    shown
 }
 
 fn escape(text: &str, keep: fn(char) -> bool) -> String {
@@ -57,6 +76,17 @@ mod tests {
             "a\\u{1b}[2J\\u{a}b\\u{202e}\\u{e0041}c"
         );
         assert_eq!(block("a\n\tb\r\u{7}ä"), "a\n\tb\\u{d}\\u{7}ä");
+    }
+
+    #[test]
+    fn json_means_the_same_and_hides_nothing() {
+        let value = serde_json::json!({"a\u{202e}": ["\u{e0041}\u{7f}\u{9b}\n\"", "ä\u{fe0f}"]});
+        for text in [value.to_string(), format!("{value:#}")] {
+            let shown = json(&text);
+            assert!(shown.chars().all(is_plain), "{shown:?}");
+            assert!(shown.contains("\\u202e") && shown.contains("\\udb40\\udc41"), "{shown}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        }
     }
 
     #[test]

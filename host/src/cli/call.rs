@@ -48,7 +48,7 @@ pub(super) async fn run(args: CallArgs) -> Result<u8, Fail> {
     } else {
         print(&reply);
     }
-    Ok(if reply.is_error { exit::TOOL_FAILED } else { exit::OK })
+    Ok(reply.exit_code())
 }
 
 /// Does what makes a call, unless the operator stops that first, as `run` is stopped: the call is recorded as cancelled

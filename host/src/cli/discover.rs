@@ -18,6 +18,9 @@ use super::setup::{self, Purpose};
 use super::{show, words};
 use crate::{Host, clock, regular};
 
+/// What a pod in the current directory is called.
+const POD_NAME: &str = "claw-pod.yml";
+
 /// What a server has is no secret; the user's mask may take more away.
 const MODE: u32 = 0o644;
 
@@ -29,7 +32,7 @@ const MODE: u32 = 0o644;
 /// earlier file says otherwise, that is told. A server that fails leaves the file as it was.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  clawhost discover perplexity\n  clawhost discover finder --pod claw-pod.yml --sandbox servers"
+    after_help = "Examples:\n  clawhost discover perplexity\n  clawhost discover finder --pod pods/claw-pod.yml --sandbox servers"
 )]
 pub(super) struct DiscoverArgs {
     #[command(flatten)]
@@ -50,7 +53,7 @@ pub(super) struct Named {
     /// One of `tools.mcp_servers` or `tools.services`; with --pod, a service of it
     #[arg(value_name = "SERVICE")]
     pub(super) service: Option<String>,
-    /// A pod, of which SERVICE says by `x-claw.mcp-stdio` which program it is
+    /// A pod, of which SERVICE says by `x-claw.mcp-stdio` which program it is [default: claw-pod.yml, where the runtime file has no such server]
     #[arg(long, value_name = "POD", requires = "service")]
     pod: Option<PathBuf>,
     /// The manifest whose profiles there are [default: claw.yaml, else the embedded default]
@@ -71,16 +74,24 @@ impl Named {
     pub(super) fn server(&self, manifest: &Manifest) -> Result<McpServer, Fail> {
         let name = self.service.as_deref().unwrap_or_default();
         let profile = self.sandbox.as_deref();
-        if let Some(pod) = &self.pod {
+        let found = manifest.mcp_servers.iter().find(|one| one.name == name);
+        if let Some(pod) = self.pod(found.is_some()) {
             let bytes = setup::read_document(pod, "name a pod with --pod")?;
             let profile = profile.unwrap_or_else(|| manifest.default_profile_name());
             return pod_server(pod, &bytes, name, profile).map_err(Fail::Documents);
         }
-        let Some(server) = manifest.mcp_servers.iter().find(|one| one.name == name) else {
-            return Err(no_server(name, manifest));
-        };
+        let server = found.ok_or_else(|| no_server(name, manifest))?;
         let sandbox = profile.unwrap_or(&server.sandbox).to_owned();
         Ok(McpServer { sandbox, ..server.clone() })
+    }
+
+    /// Returns the pod that it is looked for in: the one that is named, else the one of the current directory unless the
+    /// server `is_known`.
+    fn pod(&self, is_known: bool) -> Option<&Path> {
+        let is_sought = self.service.is_some() && !is_known;
+        let default = Path::new(POD_NAME);
+        let default = (is_sought && default.is_file()).then_some(default);
+        self.pod.as_deref().or(default)
     }
 
     /// Returns the folder that what is seen of it is looked for in.

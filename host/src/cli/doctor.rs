@@ -20,7 +20,7 @@ use crate::engine::compiler::{Compiler, NoCode};
 use crate::engine::{self, Allocator, Engine};
 use crate::jail::{self, Support};
 use crate::secrets::Secrets;
-use crate::state::{FolderEnv, StateDir, cache_folder, own_folder};
+use crate::state::{CACHE_OPTION, FolderEnv, STATE_OPTION, StateDir, cache_folder, own_folder};
 
 /// Say what this machine can give, and whether it is enough for a manifest
 ///
@@ -247,15 +247,24 @@ async fn compiler() -> Finding {
 fn state(settings: &Settings, places: &Places) -> Finding {
     let folder = places.state.as_deref().or(settings.state.as_deref());
     let opened = StateDir::open(folder, &FolderEnv::from_process());
-    let (standing, says) = match opened {
-        Ok(state) => (Standing::Good, format!("{} is private", state.path().display())),
-        Err(error) => (Standing::Missing, error.to_string()),
+    kept(opened.map_err(|error| error.to_string()).map(|state| state.path().to_owned()))
+}
+
+/// Says how the state folder stands: nothing is called where nothing can be recorded.
+fn kept(opened: Result<PathBuf, String>) -> Finding {
+    let written = opened.and_then(|folder| {
+        writable(folder).map_err(|why| format!("{why}; name another one with {STATE_OPTION}"))
+    });
+    let (standing, says) = match written {
+        Ok(folder) => (Standing::Good, format!("{} is private", folder.display())),
+        Err(why) => (Standing::Missing, why),
     };
     Finding { about: "state folder", standing, says }
 }
 
 fn cache() -> Finding {
-    let opened = cache_folder(&FolderEnv::from_process()).and_then(|folder| own_folder(&folder));
+    let opened = cache_folder(&FolderEnv::from_process())
+        .and_then(|folder| own_folder(&folder, CACHE_OPTION));
     let (standing, says) = match opened.map_err(|error| error.to_string()).and_then(writable) {
         Ok(cache) => (Standing::Good, format!("{} is private", cache.display())),
         Err(why) => (Standing::Weaker, format!("components are compiled at each start: {why}")),
@@ -343,6 +352,10 @@ mod tests {
         assert_eq!(writable(folder.path().to_owned()).as_deref(), Ok(folder.path()));
         let why = writable(folder.path().join("gone")).unwrap_err();
         assert!(why.contains("gone cannot be written: "), "{why}");
+        let told = kept(Ok(folder.path().join("gone")));
+        assert_eq!(told.standing, Standing::Missing);
+        assert!(told.says.ends_with("; name another one with --state DIR"), "{}", told.says);
+        assert_eq!(kept(Ok(folder.path().to_owned())).standing, Standing::Good);
     }
 
     #[test]

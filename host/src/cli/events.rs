@@ -177,7 +177,7 @@ impl<W: io::Write> Out<W> {
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         if self.as_json {
             let before = if is_first { BEGIN } else { "," };
-            return write!(self.to, "{before}\n{event}");
+            return write!(self.to, "{before}\n{}", visible::json(&event.to_string()));
         }
         if is_first {
             self.line(&COLUMNS.map(|(name, _)| name.to_owned()))?;
@@ -199,7 +199,7 @@ impl<W: io::Write> Out<W> {
         if self.as_json {
             let begin = if self.is_begun { "" } else { BEGIN };
             let summary: Vec<Value> = totals.iter().map(|(agent, of)| of.json(agent)).collect();
-            let summary = json!(summary);
+            let summary = visible::json(&json!(summary).to_string());
             write!(self.to, "{begin}\n],\n\"summary\": {summary},\n")?;
             writeln!(self.to, "\"skipped_lines\": {skipped}}}")?;
             return self.to.flush();
@@ -269,6 +269,18 @@ mod tests {
             let events = told["events"].as_array().map(Vec::len);
             assert_eq!((events, &told["skipped_lines"]), (Some(count), &json!(7)));
         }
+    }
+
+    #[test]
+    fn what_would_steer_a_terminal_is_escaped_in_json_too() {
+        let event = json!({"tool": "a\u{202e}b\u{9b}2J"});
+        let mut out = Out::new(Vec::new(), true);
+        out.event(&event).unwrap();
+        out.end(&BTreeMap::from([("\u{202e}".to_owned(), Totals::default())]), 0).unwrap();
+        let text = String::from_utf8(out.to).unwrap();
+        assert!(text.chars().all(visible::is_plain), "{text:?}");
+        let told: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(told["events"][0], event);
     }
 
     #[test]

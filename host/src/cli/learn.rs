@@ -87,8 +87,8 @@ async fn rounds(args: LearnArgs) -> Result<u8, Fail> {
         if trial.is_blind(&seen) {
             return Err(Fail::new(exit::DENIED, "it looked for files and was shown none"));
         }
-        if !seen.works && !seen.may_write(&args).await {
-            return Err(Fail::new(exit::DENIED, format!("it does not work yet: {}", seen.why)));
+        if !seen.works() && !seen.may_write(&args).await {
+            return Err(Fail::new(seen.code, format!("it does not work yet: {}", seen.why)));
         }
         // What it did not look into, it is not shown.
         seen.profile.mounts.retain(|mount| mount.host != trial.scratch.path());
@@ -112,7 +112,8 @@ struct Trial {
 
 /// What became of one round.
 struct Seen {
-    works: bool,
+    /// As `call` would end.
+    code: u8,
     why: String,
     profile: Profile,
     /// What it asked of the host, and the answers; nothing where that cannot be known.
@@ -212,7 +213,7 @@ impl Trial {
             self.is_shown = true;
             return true;
         }
-        for lack in seen.lacks.iter().filter(|_| !seen.works) {
+        for lack in seen.lacks.iter().filter(|_| !seen.works()) {
             let question = match lack {
                 Lack::Host(host) => format!("let it reach {host}?"),
                 Lack::Port(port) => format!("let it reach port {port} of its hosts?"),
@@ -241,14 +242,14 @@ impl Seen {
         outcome: &Result<ToolReply, CallError>,
         profile: Profile,
     ) -> std::io::Result<Self> {
-        let why = match outcome {
-            Ok(reply) => reply.texts().collect::<Vec<_>>().join("\n"),
-            Err(error) => error.to_string(),
+        let (code, why) = match outcome {
+            Ok(reply) => (reply.exit_code(), reply.texts().collect::<Vec<_>>().join("\n")),
+            Err(error) => (error.kind.exit_code(), error.to_string()),
         };
         let record = last_record(host, principal)?;
         let list = |key: &str| items(&record, key).iter();
         Ok(Self {
-            works: outcome.as_ref().is_ok_and(|reply| !reply.is_error),
+            code,
             why: visible::line(&why),
             profile,
             asked: asked(host, &record)?,
@@ -256,6 +257,10 @@ impl Seen {
             egress: list("egress").filter_map(|text| text.as_str().map(str::to_owned)).collect(),
             is_untried: false,
         })
+    }
+
+    fn works(&self) -> bool {
+        self.code == exit::OK
     }
 
     fn asks(&self, of: &str) -> bool {

@@ -56,7 +56,7 @@ pub(super) fn strays(
     let catalog = host.catalog();
     let offered = catalog.tools().flat_map(|tool| tool.names());
     let may_come = !catalog.loading.is_empty() || tools_may_come(settings, places.tools.as_deref());
-    undefined(manifest, offered, may_come).0
+    undefined(manifest, offered, may_come)
 }
 
 /// Serves what `setup` holds as `args` say.

@@ -49,9 +49,10 @@ pub(super) fn whole(code: u8) -> Result<u8, Fail> {
     }
 }
 
-/// Prints a JSON value, indented.
+/// Prints a JSON value, indented. What would hide or drive a terminal is escaped as JSON has it, into a pipe too:
+/// a program reads the same, and a person may be behind it.
 pub(super) fn json(value: &Value) {
-    line(&format!("{value:#}"));
+    line(&visible::json(&format!("{value:#}")));
 }
 
 /// Prints what a verb came to, as JSON or in words, and ends it well.

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clawhost_core::catalog::{Annotations, ckp_name, claude_note};
+use clawhost_core::composite::local_name;
 use clawhost_core::error::exit;
 use clawhost_core::grants::Mount;
 use clawhost_core::manifest::{
     self, DocumentError, Documents as _, Manifest, PRIMITIVE_NOT_FOUND, Profile, Settings,
     ToolBinding,
 };
+use clawhost_core::uri::ClawUri;
 use serde_json::{Value, json};
 
 use super::args::ValidateArgs;
@@ -123,9 +125,13 @@ async fn check(
     };
     problems.extend(dropped.problems);
     problems.extend(manifest.broken_services.iter().flat_map(|broken| broken.problems.clone()));
-    let offered = dropped.tools.iter().map(|tool| tool.name.clone());
-    let (strays, missing) = undefined(&manifest, offered, tools_may_come(&settings, tools));
-    problems.extend(strays.into_iter().chain(missing));
+    let offered = || dropped.tools.iter().map(|tool| tool.name.clone());
+    problems.extend(undefined(&manifest, offered(), tools_may_come(&settings, tools)));
+    // What the version of a registry has is not looked at here.
+    if settings.releases.is_none() {
+        let names = tool_names(&manifest, offered());
+        problems.extend(missing_steps(&manifest, &names, &dropped.tools));
+    }
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -139,29 +145,56 @@ pub(super) fn tools_may_come(settings: &Settings, tools: Option<&Path>) -> bool 
     tools.or(settings.tools.directory.as_deref()).is_some() || settings.releases.is_some()
 }
 
-/// Returns the problem of each tool that the runtime file or a definition names and nobody can have,
-/// and of each that a composite calls, where `offered` is what others have than the host and its
-/// documents. Where tools `may_come`, only what looks like a slip of the pen is a problem of the first
-/// kind: a host starts before its tools are all there.
+/// Returns the problem of each tool that the runtime file or a definition names and nobody can have, where
+/// `offered` is what others have than the host and its documents. Where tools `may_come`, only what looks
+/// like a slip of the pen is one: a host starts before its tools are all there.
 pub(super) fn undefined(
     manifest: &Manifest,
     offered: impl Iterator<Item = String>,
     may_come: bool,
-) -> (Vec<DocumentError>, Vec<DocumentError>) {
+) -> Vec<DocumentError> {
     let names = tool_names(manifest, offered);
-    // Nobody asks the servers what they have.
-    let may_be_a_servers = |name: &str| {
-        let own =
-            |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.starts_with('-'));
-        manifest.mcp_servers.iter().any(|server| own(&ckp_name(&server.name)))
-    };
+    manifest.governance.strays(&names, |name| may_come || may_be_a_servers(manifest, name))
+}
+
+/// Nobody asks the servers what they have.
+fn may_be_a_servers(manifest: &Manifest, name: &str) -> bool {
+    let own = |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.starts_with('-'));
+    manifest.mcp_servers.iter().any(|server| own(&ckp_name(&server.name)))
+}
+
+/// Returns the problem of each composite that calls what none of `names` is, where `dropped` is what the tools
+/// folder offers.
+fn missing_steps(
+    manifest: &Manifest,
+    names: &[String],
+    dropped: &[ToolBinding],
+) -> Vec<DocumentError> {
     let is_there = |tool: &str| {
-        let tool = clawhost_core::composite::local_name(tool);
-        names.contains(&tool) || may_be_a_servers(&tool)
+        let name = local_name(tool);
+        let is_known = names.contains(&name) && is_meant(manifest, dropped, tool);
+        is_known || may_be_a_servers(manifest, &name)
     };
-    let missing = manifest.governance.composites().filter_map(|own| own.missing(is_there));
-    let strays = manifest.governance.strays(&names, |name| may_come || may_be_a_servers(name));
-    (strays, missing.collect())
+    manifest.governance.composites().filter_map(|own| own.missing(is_there)).collect()
+}
+
+/// Says whether an address means the tool that has its name, as a catalog looks it up: by its version, or by the
+/// whole of it where a registry gave the tool. What is no address, or has no version, says nothing of that.
+fn is_meant(manifest: &Manifest, dropped: &[ToolBinding], tool: &str) -> bool {
+    let version = |name: &str| {
+        let mut of = manifest.tools.iter().chain(dropped).filter(|of| of.name == name);
+        of.find_map(|of| of.version.clone())
+    };
+    match ClawUri::parse(tool) {
+        Err(_) => true,
+        Ok(ClawUri::Local(uri)) => uri.version.is_none() || uri.version == version(&uri.name),
+        Ok(ClawUri::Registry(uri)) => {
+            let mut fetched = manifest.fetched.iter().filter(|of| of.component.is_some());
+            let given = fetched.find(|of| of.uri.name == uri.name);
+            let is_version = || version(&uri.name).as_ref() == Some(&uri.version);
+            given.map_or_else(is_version, |of| of.uri == uri)
+        }
+    }
 }
 
 /// Returns the settings, and what is wrong with them.

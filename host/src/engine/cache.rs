@@ -21,7 +21,7 @@ use clawhost_core::limits::CODE_CACHE_BYTES_MAX;
 
 use super::loaded::About;
 use crate::regular;
-use crate::state::{FolderError, own_folder};
+use crate::state::{CACHE_OPTION, FolderError, own_folder};
 
 /// Length of a hash, in bytes. An entry ends with two, its authentication code and that of the code, and with
 /// the size of what is known, which lies before them and behind the code.
@@ -92,9 +92,9 @@ impl CodeCache {
     /// # Errors
     /// The folder cannot be used, or others may write to it.
     pub fn open(folder: &Path, key: [u8; blake3::KEY_LEN]) -> Result<Self, FolderError> {
-        let folder = own_folder(folder)?;
+        let folder = own_folder(folder, CACHE_OPTION)?;
         let dir = Dir::open_ambient_dir(&folder, ambient_authority());
-        let dir = dir.map_err(|error| FolderError::unusable(&folder, &error))?;
+        let dir = dir.map_err(|error| FolderError::unusable(&folder, &error, CACHE_OPTION))?;
         let owner = blake3::keyed_hash(&key, FORMAT).to_hex().chars().take(OWNER_DIGITS).collect();
         let (bytes_max, room) = (CODE_CACHE_BYTES_MAX, AtomicU64::new(0));
         Ok(Self { folder, dir, key, owner, bytes_max, room })

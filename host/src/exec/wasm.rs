@@ -251,6 +251,10 @@ async fn execute(
     };
     let clock = CallClock::start(timeout);
     CallState::start_clock(store, clock)?;
+    // Less than a millisecond buys no fuel: its time is over before any of it is used.
+    if clock.fuel_budget() == 0 {
+        return Err(Exceeded::Time.into());
+    }
     let started = Instant::now();
     let answer = watch(clock.ends_at(), code.call(store, &instance)).await;
     *spent = started.elapsed();

@@ -59,14 +59,20 @@ fn absolute(path: Option<&OsString>) -> Option<PathBuf> {
 pub struct FolderError(String);
 
 impl FolderError {
-    pub(crate) fn unusable(path: &Path, error: &io::Error) -> Self {
-        Self(format!("the folder {} cannot be used: {error}", path.display()))
+    pub(crate) fn unusable(path: &Path, error: &io::Error, option: &str) -> Self {
+        let path = path.display();
+        Self(format!("the folder {path} cannot be used: {error}; name another one with {option}"))
     }
 }
 
 fn nowhere(what: &str, option: &str, variable: &str) -> FolderError {
     FolderError(format!("no {what} folder: name one with {option}, or set HOME or {variable}"))
 }
+
+/// What names the state folder on the command line.
+pub(crate) const STATE_OPTION: &str = "--state DIR";
+/// Names another cache folder.
+pub(crate) const CACHE_OPTION: &str = "XDG_CACHE_HOME";
 
 /// The state folder: credentials and the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +87,7 @@ impl StateDir {
     /// # Errors
     /// [`FolderError`]: no folder is named, it cannot be made, or others may write to it.
     pub fn open(explicit: Option<&Path>, env: &FolderEnv) -> Result<Self, FolderError> {
-        Ok(Self { path: own_folder(&Self::locate(explicit, env)?)? })
+        Ok(Self { path: own_folder(&Self::locate(explicit, env)?, STATE_OPTION)? })
     }
 
     /// Returns where [`StateDir::open`] looks, without making anything.
@@ -90,7 +96,7 @@ impl StateDir {
     /// [`FolderError`]: nothing names a folder.
     pub fn locate(explicit: Option<&Path>, env: &FolderEnv) -> Result<PathBuf, FolderError> {
         let named = explicit.map(Path::to_path_buf).or_else(|| env.state());
-        named.ok_or_else(|| nowhere("state", "--state DIR", "XDG_STATE_HOME"))
+        named.ok_or_else(|| nowhere("state", STATE_OPTION, "XDG_STATE_HOME"))
     }
 
     /// Returns the folder.
@@ -104,13 +110,13 @@ impl StateDir {
 /// # Errors
 /// [`FolderError`]: nothing names a folder. A host without a cache compiles again and works.
 pub fn cache_folder(env: &FolderEnv) -> Result<PathBuf, FolderError> {
-    let variable = "XDG_CACHE_HOME";
-    env.cache().ok_or_else(|| nowhere("cache", variable, variable))
+    env.cache().ok_or_else(|| nowhere("cache", CACHE_OPTION, CACHE_OPTION))
 }
 
-/// Makes `path` where it is missing, and returns its real name; refuses it where others may write to it.
-pub(crate) fn own_folder(path: &Path) -> Result<PathBuf, FolderError> {
-    let io = |error| FolderError::unusable(path, &error);
+/// Makes `path` where it is missing, and returns its real name; refuses it where others may write to it. `option`
+/// names another one.
+pub(crate) fn own_folder(path: &Path, option: &str) -> Result<PathBuf, FolderError> {
+    let io = |error| FolderError::unusable(path, &error, option);
     regular::make_private(path).map_err(io)?;
     let path = fs::canonicalize(path).map_err(io)?;
     let metadata = fs::metadata(&path).map_err(io)?;
@@ -164,6 +170,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("file");
         fs::write(&path, "").unwrap();
-        assert!(StateDir::open(Some(&path), &FolderEnv::default()).is_err());
+        let error = StateDir::open(Some(&path), &FolderEnv::default()).unwrap_err().to_string();
+        assert!(error.ends_with("; name another one with --state DIR"), "{error}");
     }
 }

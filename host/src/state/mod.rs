@@ -15,7 +15,7 @@ pub use self::credentials::{
     CREDENTIALS_FILE, Credentials, CredentialsError, DEFAULT_AGENT, Role, Token,
 };
 pub use self::database::{DATABASE_FILE, Database, DatabaseError, Migrations};
-pub(crate) use self::folders::own_folder;
+pub(crate) use self::folders::{CACHE_OPTION, STATE_OPTION, own_folder};
 pub use self::folders::{FolderEnv, FolderError, StateDir, cache_folder};
 pub use self::private::{FileProblem, PrivateFileError};
 pub use self::secret_store::{SECRETS_FILE, SecretStore};

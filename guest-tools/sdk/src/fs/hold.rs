@@ -101,9 +101,7 @@ impl<'a> Held<'a> {
         }
         match place.require_mutable().and_then(|()| place.make(&name)) {
             Ok(()) => self.locks.push(Lock { place, name }),
-            Err(ErrorCode::NoEntry) => {}
-            // What a link leads to may be written where no lock may be made.
-            Err(ErrorCode::Access | ErrorCode::NotPermitted) => {}
+            Err(code) if can_have_none(code) => {}
             // Another name of the same file, or one that begins as this one does.
             Err(ErrorCode::Exist) if self.has(&place, &name) => {}
             Err(ErrorCode::Exist) if self.waited >= WAIT_MAX => return Err(busy(place.path)),
@@ -187,15 +185,14 @@ impl Place<'_> {
     /// # Errors
     /// What was left cannot be removed.
     fn clear(&self, name: &str, cleaning: &str) -> Result<(), ErrorCode> {
-        if !self.is_left(name, now()) {
+        let is_left_by_ours = |name: &str| is_left(self.changed(name), Some(now()));
+        if !is_left_by_ours(name) {
             return Ok(());
         }
         let cleared = match self.make(cleaning) {
-            Ok(()) => match self.changed(cleaning) {
-                Some(here) if self.is_left(name, here) => self.remove(name),
-                _ => Ok(()),
-            },
-            Err(ErrorCode::Exist) if self.is_left(cleaning, now()) => Ok(()),
+            Ok(()) if is_left(self.changed(name), self.changed(cleaning)) => self.remove(name),
+            Ok(()) => Ok(()),
+            Err(ErrorCode::Exist) if is_left_by_ours(cleaning) => Ok(()),
             Err(ErrorCode::Exist) => return Ok(()),
             Err(code) => return Err(code),
         };
@@ -203,15 +200,22 @@ impl Place<'_> {
         cleared.and(cleaned)
     }
 
-    /// Says whether a lock is too old at that time to be anybody's.
-    fn is_left(&self, name: &str, now: Duration) -> bool {
-        self.changed(name).is_some_and(|changed| now.abs_diff(changed) > LEFT_AFTER)
-    }
-
     fn changed(&self, name: &str) -> Option<Duration> {
         let stat = self.root.stat_at(PathFlags::empty(), name).ok()?;
         stat.data_modification_timestamp.map(time)
     }
+}
+
+/// Says whether a lock of that age is too old at that time to be anybody's. Of what is not known, nobody says so. One
+/// from the future is of a clock that was set back, and counts as one from as long ago.
+fn is_left(changed: Option<Duration>, now: Option<Duration>) -> bool {
+    changed.zip(now).is_some_and(|(changed, now)| now.abs_diff(changed) > LEFT_AFTER)
+}
+
+/// Says whether a file is nobody's to hold where a lock was refused so: its folder is not there, so nobody can have
+/// read it; or, as where a link leads, it may be written where no lock may be made.
+const fn can_have_none(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::NoEntry | ErrorCode::Access | ErrorCode::NotPermitted)
 }
 
 /// What tells a file from all others.
@@ -235,4 +239,35 @@ fn time(at: wall_clock::Datetime) -> Duration {
 fn sleep(pause: Duration) {
     let nanoseconds = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
     monotonic_clock::subscribe_duration(nanoseconds).block();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    #[test]
+    fn a_lock_is_as_old_as_its_own_file_system_has_it() {
+        let ours = Duration::from_secs(1_800_000_000);
+        for theirs in [ours - HOUR, ours, ours + HOUR] {
+            // Made and looked at there, by the clock that is there.
+            let aged = |age| is_left(Some(theirs), Some(theirs + age));
+            assert!(!aged(Duration::ZERO) && !aged(LEFT_AFTER), "{theirs:?}");
+            assert!(aged(LEFT_AFTER + Duration::from_nanos(1)), "{theirs:?}");
+        }
+        // Ours alone would take a new lock for one that was left.
+        assert!(is_left(Some(ours - HOUR), Some(ours)) && is_left(Some(ours + HOUR), Some(ours)));
+        assert!(!is_left(None, Some(ours)) && !is_left(Some(ours), None));
+    }
+
+    #[test]
+    fn who_may_make_no_lock_waits_for_nobody_and_other_refusals_are_told() {
+        for code in [ErrorCode::NoEntry, ErrorCode::Access, ErrorCode::NotPermitted] {
+            assert!(can_have_none(code), "{code:?}");
+        }
+        for code in [ErrorCode::Exist, ErrorCode::ReadOnly, ErrorCode::Io, ErrorCode::Loop] {
+            assert!(!can_have_none(code), "{code:?}");
+        }
+    }
 }

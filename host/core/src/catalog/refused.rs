@@ -19,6 +19,9 @@ pub struct Refused {
     pub problems: Vec<DocumentError>,
 }
 
+/// How many others are named that are refused for the same reason.
+const NAMES_TOLD_MAX: usize = 5;
+
 impl Refused {
     /// Returns a refusal whose texts are one line, short, and safe to show: they may quote a
     /// file.
@@ -38,6 +41,37 @@ impl Refused {
         Self { problems, ..Self::new(source, &reason) }
     }
 
+    /// Returns a line for each reason in `all`, in their order: where several tools are refused for one, as those under
+    /// a profile are whose folder is missing, it is told once, with their names.
+    pub fn lines<'r>(all: impl Iterator<Item = &'r Self>) -> Vec<String> {
+        let mut causes: Vec<(&str, &Self, Vec<&str>)> = Vec::new();
+        for refused in all {
+            let (name, cause) = refused.named().unwrap_or(("", refused.reason.as_str()));
+            match causes.iter_mut().find(|(known, ..)| !name.is_empty() && *known == cause) {
+                Some((.., others)) => others.push(name),
+                None => causes.push((cause, refused, Vec::new())),
+            }
+        }
+        causes.into_iter().map(|(_, first, others)| first.with(&others)).collect()
+    }
+
+    /// Returns the name of its tool and why that is refused, where the reason says both.
+    fn named(&self) -> Option<(&str, &str)> {
+        self.reason.strip_prefix("tool `")?.split_once("`: ")
+    }
+
+    fn with(&self, others: &[&str]) -> String {
+        if others.is_empty() {
+            return self.to_string();
+        }
+        let named = others.iter().take(NAMES_TOLD_MAX).map(|name| format!("`{name}`"));
+        let names = named.collect::<Vec<_>>().join(", ");
+        match others.len().saturating_sub(NAMES_TOLD_MAX) {
+            0 => format!("{self}; likewise {names}"),
+            more => format!("{self}; likewise {names} and {more} more"),
+        }
+    }
+
     /// Returns it as the reason why `tool` is not served.
     #[must_use]
     pub fn of(self, tool: &str) -> Self {
@@ -54,5 +88,32 @@ impl Refused {
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "refused: {}: {}", self.source, self.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tools_are_refused_for_alike_is_told_once() {
+        let gone = "profile `p`: open /gone: it is not there";
+        let tool = |name: &str, why: &str| {
+            Refused::new("the built-in component `c`", &format!("tool `{name}`: {why}")).of(name)
+        };
+        let broken = Refused::new("a.wasm", "it is broken");
+        let all = [tool("a", gone), broken, tool("b", "it is no tool"), tool("c", gone)];
+        assert_eq!(
+            Refused::lines(all.iter()),
+            [
+                format!("refused: the built-in component `c`: tool `a`: {gone}; likewise `c`"),
+                "refused: a.wasm: it is broken".to_owned(),
+                "refused: the built-in component `c`: tool `b`: it is no tool".to_owned(),
+            ]
+        );
+        let many = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|name| tool(name, gone));
+        let lines = Refused::lines(many.iter());
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].ends_with("; likewise `b`, `c`, `d`, `e`, `f` and 2 more"), "{lines:?}");
     }
 }

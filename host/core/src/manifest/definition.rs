@@ -256,7 +256,8 @@ impl Governance {
             }
             let definition = Reader(problems).definition(entry);
             let schemas = SCHEMAS.iter().filter_map(|path| entry.node.get(path));
-            schemas.for_each(|schema| keywords::misspelt_in(schema, &mut self.notes));
+            let misspelt = schemas.flat_map(keywords::misspelt_in);
+            self.notes.extend(misspelt.map(|keyword| keyword.note()));
             self.definitions.insert(name.clone(), Arc::new(definition));
             self.named.push((name, entry.at.clone()));
         }

@@ -1,11 +1,11 @@
 //! Notes about keywords in the JSON Schemas of tools that are probably meant as others.
 //!
-//! A schema may hold keywords that nobody knows, so one is no error; but a restriction that is misspelt
-//! restricts nothing, and is easily overlooked.
+//! A schema may hold keywords that nobody knows, so one is no error in a file; but a restriction that is misspelt
+//! restricts nothing, and is easily overlooked. What a session states has to hold, so there one is.
 
-use super::node::{Entry, Node, Value};
+use super::node::{Entry, Node, Place, Value};
 use super::primitive::Document;
-use super::problem::nearest;
+use super::problem::{DocumentError, nearest};
 use super::shape::shown;
 use crate::schema::positions::{NAMES, VALUES};
 use crate::uri::Kind;
@@ -84,43 +84,69 @@ const KEYWORDS: [&str; 64] = [
     "writeOnly",
 ];
 
-/// Says which keywords in the schemas of a Tool are nearly others. What a registry's document says cannot be
-/// mended here.
-pub(crate) fn misspelt(of: &Document) -> Vec<String> {
-    let mut notes = Vec::new();
-    if of.is(Kind::Tool) && of.package.is_none() {
-        let schemas = SCHEMAS.iter().filter_map(|key| of.spec.entry(key));
-        schemas.for_each(|entry| misspelt_in(&entry.node, &mut notes));
-    }
-    notes
+/// A keyword that is nearly another.
+#[derive(Debug)]
+pub(crate) struct Misspelt {
+    at: Place,
+    key: String,
+    near: &'static str,
 }
 
-/// Adds a note for each keyword of a schema that is nearly another.
-pub(crate) fn misspelt_in(schema: &Node, notes: &mut Vec<String>) {
+impl Misspelt {
+    /// Says so of a file, whose author may mean what nobody else knows.
+    pub(crate) fn note(&self) -> String {
+        format!("{}: {}; did you mean `{}`?", self.at, self.reason(), self.near)
+    }
+
+    /// The same of what a client sent, which reads no notes and relies on what it restricts.
+    pub(crate) fn problem(&self) -> DocumentError {
+        let help = format!("write `{}`, or begin a keyword of your own with `x-`", self.near);
+        self.at.invalid(self.reason(), help)
+    }
+
+    fn reason(&self) -> String {
+        format!("`{}` is no keyword of JSON Schema and restricts nothing", self.key)
+    }
+}
+
+/// Returns the keywords in the schemas of a Tool that are nearly others. What a registry's document says cannot be
+/// mended here.
+pub(crate) fn misspelt(of: &Document) -> Vec<Misspelt> {
+    let is_own = of.is(Kind::Tool) && of.package.is_none();
+    let schemas = SCHEMAS.iter().filter(|_| is_own).filter_map(|key| of.spec.entry(key));
+    schemas.flat_map(|entry| misspelt_in(&entry.node)).collect()
+}
+
+/// Returns the keywords of a schema that are nearly others.
+pub(crate) fn misspelt_in(schema: &Node) -> Vec<Misspelt> {
+    let mut found = Vec::new();
+    look(schema, &mut found);
+    found
+}
+
+fn look(schema: &Node, found: &mut Vec<Misspelt>) {
     match &schema.value {
-        Value::List(items) => items.iter().for_each(|item| misspelt_in(item, notes)),
-        Value::Map(entries) => entries.iter().for_each(|entry| keyword(entry, notes)),
+        Value::List(items) => items.iter().for_each(|item| look(item, found)),
+        Value::Map(entries) => entries.iter().for_each(|entry| keyword(entry, found)),
         _ => {}
     }
 }
 
-fn keyword(entry: &Entry, notes: &mut Vec<String>) {
+fn keyword(entry: &Entry, found: &mut Vec<Misspelt>) {
     let Entry { key, at, node } = entry;
     let key = key.as_str();
     if !KEYWORDS.contains(&key) {
         // What a foreign keyword holds is whatever its inventor says.
-        notes.extend(meant(key).map(|near| {
-            let key = shown(key);
-            format!("{at}: `{key}` is no keyword of JSON Schema and restricts nothing; did you mean `{near}`?")
-        }));
+        let misspelt = |near| Misspelt { at: at.clone(), key: shown(key), near };
+        found.extend(meant(key).map(misspelt));
         return;
     }
     match &node.value {
         _ if VALUES.contains(&key) || LISTS.contains(&key) => {}
         Value::Map(named) if NAMES.contains(&key) => {
-            named.iter().for_each(|entry| misspelt_in(&entry.node, notes));
+            named.iter().for_each(|entry| look(&entry.node, found));
         }
-        _ => misspelt_in(node, notes),
+        _ => look(node, found),
     }
 }
 
@@ -147,7 +173,7 @@ mod tests {
         let read = read_document(Path::new("d.yaml"), text.as_bytes(), &mut Problems::default());
         let of = read.unwrap();
         assert!(of.sound, "{schema}");
-        misspelt(&of)
+        misspelt(&of).iter().map(Misspelt::note).collect()
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::claw::KEYS;
 use super::documents::{DirEntry, Documents, OneDocument};
 use super::entry::{Resolved, Slot};
+use super::keywords::{self, Misspelt};
 use super::node::{self, Node, Place};
 use super::primitive::{Document, from_envelope, read_document};
 use super::problem::{DocumentError, Problems, why};
@@ -17,7 +18,7 @@ use super::remote::{Remote, is_meant};
 use super::sandbox::tidy;
 use super::tool::{self, ToolBinding};
 use super::versions::Versions;
-use super::{Manifest, keywords, memory};
+use super::{Manifest, memory};
 use crate::limits::DOCUMENTS_MAX;
 use crate::uri::Kind;
 
@@ -98,7 +99,8 @@ pub(crate) fn sidecar(
         known.add_all(Kind::Policy, policies.map(|policy| &policy.name));
         refs::check(&of, &known, &mut problems);
         let default = manifest.default_profile_name();
-        of.sound.then(|| ToolBinding { notes: keywords::misspelt(&of), ..tool::read(&of, default) })
+        let notes: Vec<String> = keywords::misspelt(&of).iter().map(Misspelt::note).collect();
+        of.sound.then(|| ToolBinding { notes, ..tool::read(&of, default) })
     });
     problems.finish(binding)
 }

@@ -24,7 +24,7 @@ pub(super) fn answer(returned: Result<tool::Output, ToolError>, log: &CallLog) -
 fn parse_structured(text: &str) -> Result<Value, String> {
     let is_long = text.len() > SCREENED_AT_ONCE_BYTES_MAX;
     offload::blocking(is_long, || json::parse(text.as_bytes()))
-        .map_err(|error| format!("the tool's structured result is no JSON: {error}"))
+        .map_err(|error| format!("the tool's structured result cannot be read: {error}"))
 }
 
 fn size_of(output: &tool::Output) -> usize {

@@ -18,9 +18,8 @@ impl Binder {
             self.refused.contains(refused)
                 || ((is_server || refused.is_upstream) && self.refused.iter().any(same))
         };
-        for refused in catalog.refused.iter().filter(|refused| !is_known(refused)) {
-            tracing::warn!("refused: {}: {}", refused.source, refused.reason);
-        }
+        let new = catalog.refused.iter().filter(|refused| !is_known(refused));
+        Refused::lines(new).iter().for_each(|line| tracing::warn!("{line}"));
         for note in catalog.notes.iter().filter(|note| !self.last.notes.contains(note)) {
             tracing::warn!("{note}");
         }

@@ -228,21 +228,16 @@ impl Pins {
     ) -> Vec<Verdict> {
         let count = seen.len();
         let (of, mode, now_ms) = (server.to_owned(), self.mode, clock::now_ms());
-        let (only_looks, asks_again) = (self.only_looks, self.asks_again);
-        // Who only looks waits for nobody who writes.
-        let behavior = match only_looks {
-            true => TransactionBehavior::Deferred,
-            false => TransactionBehavior::Immediate,
+        let (writes, asks_again) = (!self.only_looks, self.asks_again);
+        // Who only looks writes nothing, and so waits for nobody who does.
+        let behavior = match writes {
+            true => TransactionBehavior::Immediate,
+            false => TransactionBehavior::Deferred,
         };
         let work = move |db: &mut Connection| {
             let transaction = db.transaction_with_behavior(behavior)?;
-            let verdicts = judge(&transaction, &of, &seen, (mode, asks_again), now_ms)?;
-            // What is not committed never was.
-            if only_looks {
-                transaction.rollback()?
-            } else {
-                transaction.commit()?
-            }
+            let verdicts = judge(&transaction, &of, &seen, (mode, asks_again, writes), now_ms)?;
+            transaction.commit()?;
             Ok(verdicts)
         };
         self.database.run(work).await.unwrap_or_else(|error| {
@@ -379,21 +374,29 @@ fn judge(
     db: &Connection,
     server: &str,
     seen: &[Seen],
-    (mode, asks_again): (PinMode, bool),
+    (mode, asks_again, writes): (PinMode, bool, bool),
     now_ms: i64,
 ) -> rusqlite::Result<Vec<Verdict>> {
     let mut total = Total::of(db, server)?;
     let one = |tool: &Seen| match kept(db, server, &tool.tool)? {
         // Once as it is offered, and once as it is accepted.
         None if !total.takes(1, 2 * tool.bytes()) => Ok(Verdict::Full),
-        None => insert(db, server, tool, mode, now_ms),
+        None => {
+            let verdict = first(mode);
+            if writes {
+                insert(db, server, tool, verdict == Verdict::Trusted, now_ms)?;
+            }
+            Ok(verdict)
+        }
         Some(pin) if pin.offered == tool.definition => Ok(pin.verdict(false)),
         Some(pin) if asks_again && pin.state() != PinState::Accepted => {
             Ok(Pin { offered: tool.definition.clone(), ..pin }.verdict(false))
         }
         Some(_) if !total.takes(0, tool.bytes()) => Ok(Verdict::Full),
         Some(pin) => {
-            update(db, server, tool, now_ms)?;
+            if writes {
+                update(db, server, tool, now_ms)?;
+            }
             Ok(Pin { offered: tool.definition.clone(), ..pin }.verdict(true))
         }
     };
@@ -405,18 +408,21 @@ fn kept(db: &Connection, server: &str, tool: &str) -> rusqlite::Result<Option<Pi
     db.query_row(text, [server, tool], Pin::read).optional()
 }
 
+/// What is said of a tool that was never seen.
+fn first(mode: PinMode) -> Verdict {
+    if mode == PinMode::FirstUse { Verdict::Trusted } else { Verdict::New }
+}
+
 fn insert(
     db: &Connection,
     server: &str,
     tool: &Seen,
-    mode: PinMode,
+    is_trusted: bool,
     now_ms: i64,
-) -> rusqlite::Result<Verdict> {
-    let is_trusted = mode == PinMode::FirstUse;
+) -> rusqlite::Result<usize> {
     let accepted = is_trusted.then_some(&tool.definition);
     let text = "INSERT INTO pins (server, tool, accepted, offered, changed_at_ms) VALUES (?1, ?2, ?3, ?4, ?5)";
-    db.execute(text, params![server, tool.tool, accepted, tool.definition, now_ms])?;
-    Ok(if is_trusted { Verdict::Trusted } else { Verdict::New })
+    db.execute(text, params![server, tool.tool, accepted, tool.definition, now_ms])
 }
 
 fn update(db: &Connection, server: &str, tool: &Seen, now_ms: i64) -> rusqlite::Result<usize> {

@@ -5,15 +5,14 @@ use std::collections::BTreeSet;
 use super::Loader;
 use crate::manifest::claw::HEARTBEAT;
 use crate::manifest::identity::Autonomy;
+use crate::manifest::keywords::{self, Misspelt};
 use crate::manifest::primitive::Document;
 use crate::manifest::problem::DocumentError;
 use crate::manifest::profile::Profile;
 use crate::manifest::provider::{self, ProviderPlan};
 use crate::manifest::remote::Fetched;
 use crate::manifest::tool::{self, ToolBinding};
-use crate::manifest::{
-    Manifest, PROFILE_NONE, keywords, memory, notes, policy, sandbox, swarm, telemetry,
-};
+use crate::manifest::{Manifest, PROFILE_NONE, memory, notes, policy, sandbox, swarm, telemetry};
 use crate::policy::PolicySet;
 use crate::uri::Kind;
 
@@ -22,7 +21,7 @@ const HOST_SUPPLIED_NAME: &str = "clawhost";
 
 impl Loader<'_> {
     /// Rules name folders as tools see them, and tools the skills that they wrap: what those are is known
-    /// once everything is.
+    /// once everything is. Of what was sent no keyword of a schema may be a slip: nobody reads a note of it.
     fn check_together(&mut self) {
         let mut problems = std::mem::take(&mut self.problems);
         let own = self.own_profiles();
@@ -32,6 +31,9 @@ impl Loader<'_> {
         });
         let skills: Vec<&Document> = self.of_kind(Kind::Skill).collect();
         self.of_kind(Kind::Tool).for_each(|of| tool::check_skill(of, &skills, &mut problems));
+        let sent = self.of_kind(Kind::Tool).filter(|_| self.known.wire);
+        let misspelt = sent.flat_map(keywords::misspelt);
+        misspelt.for_each(|keyword| problems.push(keyword.problem()));
         self.problems = problems;
     }
 
@@ -142,8 +144,7 @@ impl Loader<'_> {
         let default = self.default_profile.as_deref().unwrap_or(PROFILE_NONE);
         let bind = |of| ToolBinding {
             skill: tool::skill(of, self.of_kind(Kind::Skill)),
-            // Nobody reads what is said of a document that a client sent.
-            notes: if self.known.wire { Vec::new() } else { keywords::misspelt(of) },
+            notes: keywords::misspelt(of).iter().map(Misspelt::note).collect(),
             ..tool::read(of, default)
         };
         self.of_kind(Kind::Tool).map(bind).collect()

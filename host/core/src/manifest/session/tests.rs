@@ -177,6 +177,23 @@ fn what_no_call_is_held_to_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_keyword_of_a_tool_s_schema_that_is_nearly_another_is_refused_with_its_place() {
+    let sent = |schema: Value| {
+        with_tool(
+            "tools",
+            json!([{"inline": {"name": "t", "description": "d", "input_schema": schema}}]),
+        )
+    };
+    let refused = read(&sent(json!({"properties": {"x": {"maxlength": 5}}}))).unwrap_err();
+    assert_eq!((refused.code, refused.problems.len()), (MANIFEST_INVALID, 1), "{refused:?}");
+    let problem = &refused.problems[0];
+    assert_eq!(problem.at, "/spec/tools/0/inline/input_schema/properties/x/maxlength");
+    assert!(problem.reason.contains("restricts nothing"), "{problem:?}");
+    assert!(problem.help.as_ref().unwrap().contains("`maxLength`"), "{problem:?}");
+    assert!(read(&sent(json!({"properties": {"typ": {"x-format": 1, "maxLength": 5}}}))).is_ok());
+}
+
+#[test]
 fn what_the_host_s_manifest_says_too_is_no_restriction_of_the_session_s() {
     for (key, value, _, may) in unheld() {
         let mut own = with_tool(key, value.clone());

@@ -161,6 +161,22 @@ async fn who_only_looks_accepts_nothing() {
 }
 
 #[tokio::test]
+async fn who_only_looks_is_told_while_another_host_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pins.db");
+    let database = Database::open(&path, &[("pins", MIGRATIONS)]).unwrap();
+    let pins = Pins::new(database, None, PinMode::FirstUse);
+    assert_eq!(judged(&pins, "a").await, Verdict::Trusted);
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let looking = pins.only_looking(true);
+    assert_eq!(judged(&looking, "a").await, Verdict::Accepted);
+    assert_eq!(judged(&looking, "b").await, Verdict::Changed { is_new: true });
+    let new = looking.judge("another", vec![seen("t", "a")]).await;
+    assert_eq!(new, [Verdict::Trusted]);
+}
+
+#[tokio::test]
 async fn names_that_are_alike_become_one() {
     let (first, later) = MIGRATIONS.split_first().unwrap();
     let mut db = Connection::open_in_memory().unwrap();
