@@ -7,7 +7,7 @@
 
 use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::exposed::{Kind, List, Offers};
-use clawhost_core::limits::REPLY_BYTES_MAX;
+use clawhost_core::limits::{EXPOSED_NAME_BYTES_MAX, REPLY_BYTES_MAX};
 use clawhost_core::reply::ToolReply;
 use rmcp::model::{
     CallToolRequestParams, CompleteRequestParams, CompleteResult, ErrorCode,
@@ -90,10 +90,9 @@ impl<C: Calls> McpServer<C> {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let tool = self.offered(|offers| offers.resource(&params.uri).map(str::to_owned));
         let unknown = || {
-            ErrorData::resource_not_found(
-                "there is no such resource",
-                Some(json!({"uri": params.uri})),
-            )
+            // A longer one is nobody's.
+            let uri = self.calls.services().secrets.short(&params.uri, EXPOSED_NAME_BYTES_MAX);
+            ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri})))
         };
         let mut call = call(tool.ok_or_else(unknown)?, &json!({"uri": params.uri}));
         (call.input_responses, call.request_state) = (params.input_responses, params.request_state);
