@@ -26,7 +26,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::calls::{Calls, guarded};
 use super::convert::{self, Era};
 use super::elicit;
-use super::progress::{Reports, Told, progress_channel, with_progress};
+use super::progress::{Reports, Told, is_token, progress_channel, with_progress};
 use super::questions;
 use super::waiting::{Client, Turn, Underway};
 use crate::approvals::WaitingSink;
@@ -126,7 +126,7 @@ impl<C: Calls> McpServer<C> {
             approvals,
             principal,
             peer: &context.peer,
-            told: context.meta.get_progress_token().map(told),
+            told: context.meta.get_progress_token().filter(is_token).map(told),
             is_older: era(context) == Era::Legacy,
             elicits: approvals.reach().may_elicit(principal)
                 && elicit::is_declared(capabilities.as_ref()),
