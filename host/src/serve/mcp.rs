@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use clawhost_core::digest;
+use clawhost_core::reply::json_bytes;
 use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientJsonRpcMessage, ClientRequest,
@@ -171,6 +172,7 @@ impl<C: Calls> McpServer<C> {
         let asks = dialogue.asks.as_ref().map(|asks| asks.now());
         let mut call = self.tool_call(request, dialogue, sink, waiting);
         call.context.trace = trace(context);
+        let bytes = json_bytes(&call.arguments);
         let call = guarded(self.calls.call(call));
         let told = client.told.clone();
         let reports = updates.zip(told).map(|(updates, told)| {
@@ -184,7 +186,7 @@ impl<C: Calls> McpServer<C> {
                 None => call.await,
             }
         });
-        Underway { call, questions, asks, answered }
+        Underway { call, questions, asks, answered, bytes }
     }
 
     fn tool_call(
