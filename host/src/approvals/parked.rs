@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::error::CallError;
-use clawhost_core::limits::{APPROVALS_PARKED_BYTES_MAX, APPROVALS_PARKED_MAX, PARKED_KEPT_MS};
+use clawhost_core::limits::{
+    APPROVALS_PARKED_BYTES_MAX, APPROVALS_PARKED_MAX, PARKED_KEPT_MS, SCREENED_AT_ONCE_BYTES_MAX,
+};
 use clawhost_core::reply::ToolReply;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -36,7 +38,7 @@ pub struct Parking {
     bytes: Arc<Semaphore>,
 }
 
-/// A place for one parked call, and what its arguments take of the room for those of all.
+/// A place for one parked call, and what its arguments, where they are long, take of the room for those of all.
 #[derive(Debug)]
 pub struct ParkingPlace {
     _one: OwnedSemaphorePermit,
@@ -106,11 +108,13 @@ impl Default for Parking {
 }
 
 impl Parking {
-    /// Returns a place for one parked call whose arguments have so many `bytes`, where there is room for it.
+    /// Returns a place for one parked call whose arguments have so many `bytes`, where there is room for it. Short
+    /// ones take none of the bytes, so that long ones of others are not in their way.
     pub fn place(&self, bytes: usize) -> Option<ParkingPlace> {
         let _one = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        let bytes = u32::try_from(bytes).ok()?;
-        let _bytes = Arc::clone(&self.bytes).try_acquire_many_owned(bytes).ok()?;
+        let long = if bytes > SCREENED_AT_ONCE_BYTES_MAX { bytes } else { 0 };
+        let long = u32::try_from(long).ok()?;
+        let _bytes = Arc::clone(&self.bytes).try_acquire_many_owned(long).ok()?;
         Some(ParkingPlace { _one, _bytes })
     }
 
@@ -241,7 +245,8 @@ mod tests {
         let half = APPROVALS_PARKED_BYTES_MAX / 2;
         let long: Vec<_> = std::iter::from_fn(|| parking.place(half)).collect();
         assert_eq!(long.len(), 2);
-        assert!(parking.place(1).is_none() && parking.place(0).is_some());
+        assert!(parking.place(SCREENED_AT_ONCE_BYTES_MAX + 1).is_none());
+        assert!(parking.place(SCREENED_AT_ONCE_BYTES_MAX).is_some());
         drop(long);
         assert!(parking.place(half).is_some());
     }
