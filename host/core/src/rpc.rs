@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::json::{self, JsonError};
+use crate::limits::REQUEST_ID_BYTES_MAX;
 
 /// JSON-RPC: the bytes are no JSON.
 pub const PARSE_ERROR: i32 = -32700;
@@ -24,7 +25,7 @@ pub const INTERNAL_ERROR: i32 = -32603;
 /// no method. Its parameters are an object or a list where it has any.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Text, or a whole number of 64 bits.
+    /// A whole number of 64 bits, or text of at most [`REQUEST_ID_BYTES_MAX`].
     pub id: Option<Value>,
     /// What it asks for or tells.
     pub method: Option<String>,
@@ -108,7 +109,10 @@ fn classify(value: Value) -> Result<Message, Refusal> {
     };
     let id = object.get("id").cloned();
     if id.as_ref().is_some_and(|id| !is_id(id)) {
-        return Err(invalid(None, "`id` has to be text or a whole number of 64 bits"));
+        let reason = format!(
+            "`id` has to be a whole number of 64 bits, or text of at most {REQUEST_ID_BYTES_MAX} bytes"
+        );
+        return Err(invalid(None, &reason));
     }
     match shape(object) {
         Err(reason) => Err(invalid(id, reason)),
@@ -137,7 +141,7 @@ fn shape(object: &Map<String, Value>) -> Result<Option<String>, &'static str> {
 }
 
 fn is_id(id: &Value) -> bool {
-    id.is_i64() || id.is_string()
+    id.is_i64() || id.as_str().is_some_and(|text| text.len() <= REQUEST_ID_BYTES_MAX)
 }
 
 fn not_an_object(value: &Value) -> &'static str {
@@ -188,6 +192,16 @@ mod tests {
             assert_eq!((refusal(text).id, refusal(text).code), (None, INVALID_REQUEST), "{text}");
         }
         assert_eq!((refusal("{bad").id, refusal("{bad").code), (None, PARSE_ERROR));
+    }
+
+    #[test]
+    fn an_id_is_no_longer_than_may_be() {
+        let with = |bytes: usize| {
+            format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "i".repeat(bytes))
+        };
+        assert!(read(with(REQUEST_ID_BYTES_MAX).as_bytes()).is_ok());
+        let refused = refusal(&with(REQUEST_ID_BYTES_MAX + 1));
+        assert_eq!((refused.id, refused.code), (None, INVALID_REQUEST));
     }
 
     #[test]

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::error::CallError;
-use clawhost_core::limits::{APPROVALS_PARKED_MAX, PARKED_KEPT_MS};
+use clawhost_core::limits::{
+    APPROVALS_PARKED_BYTES_MAX, APPROVALS_PARKED_MAX, PARKED_KEPT_MS, SCREENED_AT_ONCE_BYTES_MAX,
+};
 use clawhost_core::reply::ToolReply;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -33,6 +35,14 @@ type Outcome = Result<ToolReply, CallError>;
 pub struct Parking {
     tickets: Arc<Mutex<HashMap<String, Ticket>>>,
     places: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+}
+
+/// A place for one parked call, and what its arguments, where they are long, take of the room for those of all.
+#[derive(Debug)]
+pub struct ParkingPlace {
+    _one: OwnedSemaphorePermit,
+    _bytes: OwnedSemaphorePermit,
 }
 
 /// What a ticket stands for.
@@ -63,7 +73,7 @@ pub struct ParkedCall {
     asks: Option<Asking>,
     _task: AbortOnDropHandle<()>,
     // Held until the answer is fetched, as answers take room too.
-    _place: OwnedSemaphorePermit,
+    _place: ParkingPlace,
 }
 
 impl ParkedCall {
@@ -91,21 +101,28 @@ impl ParkedCall {
 
 impl Default for Parking {
     fn default() -> Self {
-        Self { tickets: Arc::default(), places: Arc::new(Semaphore::new(APPROVALS_PARKED_MAX)) }
+        let places = Arc::new(Semaphore::new(APPROVALS_PARKED_MAX));
+        let bytes = Arc::new(Semaphore::new(APPROVALS_PARKED_BYTES_MAX));
+        Self { tickets: Arc::default(), places, bytes }
     }
 }
 
 impl Parking {
-    /// Returns a place for one parked call, where one is free.
-    pub fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.places).try_acquire_owned().ok()
+    /// Returns a place for one parked call whose arguments have so many `bytes`, where there is room for it. Short
+    /// ones take none of the bytes, so that long ones of others are not in their way.
+    pub fn place(&self, bytes: usize) -> Option<ParkingPlace> {
+        let _one = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        let long = if bytes > SCREENED_AT_ONCE_BYTES_MAX { bytes } else { 0 };
+        let long = u32::try_from(long).ok()?;
+        let _bytes = Arc::clone(&self.bytes).try_acquire_many_owned(long).ok()?;
+        Some(ParkingPlace { _one, _bytes })
     }
 
     /// Lets `call` go on in a task of its own; `questions` holds the ids of those on which it waits, and
     /// `asks` what its server asks the client.
     pub fn park(
         &self,
-        place: OwnedSemaphorePermit,
+        place: ParkingPlace,
         (questions, asks): (OpenQuestions, Option<Asking>),
         call: impl Future<Output = Outcome> + Send + 'static,
     ) -> Arc<ParkedCall> {
@@ -175,7 +192,7 @@ mod tests {
             Ok(ToolReply::error("done", "done"))
         };
         let (_, questions) = watch::channel(Vec::new());
-        (parking.park(parking.place().unwrap(), (questions, None), call), release)
+        (parking.park(parking.place(0).unwrap(), (questions, None), call), release)
     }
 
     #[tokio::test]
@@ -222,9 +239,15 @@ mod tests {
     #[tokio::test]
     async fn places_are_bounded_and_come_back() {
         let parking = Parking::default();
-        let places: Vec<_> = std::iter::from_fn(|| parking.place()).collect();
+        let places: Vec<_> = std::iter::from_fn(|| parking.place(0)).collect();
         assert_eq!(places.len(), APPROVALS_PARKED_MAX);
         drop(places);
-        assert!(parking.place().is_some());
+        let half = APPROVALS_PARKED_BYTES_MAX / 2;
+        let long: Vec<_> = std::iter::from_fn(|| parking.place(half)).collect();
+        assert_eq!(long.len(), 2);
+        assert!(parking.place(SCREENED_AT_ONCE_BYTES_MAX + 1).is_none());
+        assert!(parking.place(SCREENED_AT_ONCE_BYTES_MAX).is_some());
+        drop(long);
+        assert!(parking.place(half).is_some());
     }
 }

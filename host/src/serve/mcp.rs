@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use clawhost_core::digest;
+use clawhost_core::reply::json_bytes;
 use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientJsonRpcMessage, ClientRequest,
@@ -26,7 +27,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::calls::{Calls, guarded};
 use super::convert::{self, Era};
 use super::elicit;
-use super::progress::{Reports, Told, progress_channel, with_progress};
+use super::progress::{Reports, Told, is_token, progress_channel, with_progress};
 use super::questions;
 use super::waiting::{Client, Turn, Underway};
 use crate::approvals::WaitingSink;
@@ -126,7 +127,7 @@ impl<C: Calls> McpServer<C> {
             approvals,
             principal,
             peer: &context.peer,
-            told: context.meta.get_progress_token().map(told),
+            told: context.meta.get_progress_token().filter(is_token).map(told),
             is_older: era(context) == Era::Legacy,
             elicits: approvals.reach().may_elicit(principal)
                 && elicit::is_declared(capabilities.as_ref()),
@@ -171,6 +172,7 @@ impl<C: Calls> McpServer<C> {
         let asks = dialogue.asks.as_ref().map(|asks| asks.now());
         let mut call = self.tool_call(request, dialogue, sink, waiting);
         call.context.trace = trace(context);
+        let bytes = json_bytes(&call.arguments);
         let call = guarded(self.calls.call(call));
         let told = client.told.clone();
         let reports = updates.zip(told).map(|(updates, told)| {
@@ -184,7 +186,7 @@ impl<C: Calls> McpServer<C> {
                 None => call.await,
             }
         });
-        Underway { call, questions, asks, answered }
+        Underway { call, questions, asks, answered, bytes }
     }
 
     fn tool_call(

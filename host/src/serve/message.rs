@@ -4,6 +4,8 @@
 //! decides. Deliberately absent: what the methods mean.
 
 use clawhost_core::error::CallError;
+use clawhost_core::limits::INITIALIZE_BYTES_MAX;
+use clawhost_core::reply::json_bytes;
 use clawhost_core::rpc::{self, Message, Refusal};
 pub(crate) use clawhost_core::rpc::{
     About, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
@@ -165,6 +167,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, Fault> {
             return Err(Fault { id, about, ..fault });
         }
         (Some(method), None) => Incoming::Notification { method, value },
+        (Some(method), Some(id))
+            if method == "initialize" && json_bytes(&value) > INITIALIZE_BYTES_MAX =>
+        {
+            let text = format!("initialize has more than {INITIALIZE_BYTES_MAX} bytes");
+            return Err(Fault::new(INVALID_PARAMS, text).to(id));
+        }
         (Some(method), Some(id)) => Incoming::Request { id, method, value },
     })
 }
@@ -218,9 +226,12 @@ mod tests {
 
     use super::*;
 
+    fn refusal(text: &str) -> Fault {
+        read(text.as_bytes()).unwrap_err()
+    }
+
     #[test]
     fn an_answer_to_what_is_no_request_has_its_id_or_none() {
-        let refusal = |text: &str| read(text.as_bytes()).unwrap_err();
         assert_eq!((refusal("{bad").id, refusal("{bad").code), (None, -32700));
         assert!(String::from_utf8(refusal("{bad").to_line()).unwrap().contains("\"id\":null"));
         let list = r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":[1]}"#;
@@ -236,6 +247,21 @@ mod tests {
         for told in ["[1]", r#"{"a":18446744073709551616}"#] {
             let told = format!(r#"{{"jsonrpc":"2.0","method":"x","params":{told}}}"#);
             assert_eq!(refusal(&told).about, About::Notification, "{told}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_with_a_session_is_no_longer_than_may_be_however_small_its_parts_are() {
+        let with = |method: &str, said: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":3,"method":"{method}","params":{{"a":{said}}}}}"#)
+        };
+        let text = |bytes: usize| format!("\"{}\"", "n".repeat(bytes));
+        let numbers = format!("[{}1]", "1,".repeat(INITIALIZE_BYTES_MAX / 8));
+        assert!(read(with("initialize", &text(INITIALIZE_BYTES_MAX / 2)).as_bytes()).is_ok());
+        for long in [text(INITIALIZE_BYTES_MAX), numbers] {
+            let refused = refusal(&with("initialize", &long));
+            assert_eq!((refused.id, refused.code), (Some(RequestId::Number(3)), INVALID_PARAMS));
+            assert!(read(with("ping", &long).as_bytes()).is_ok());
         }
     }
 

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use clawhost_core::error::CallError;
-use clawhost_core::limits::{CALL_PROGRESS_MAX, CALL_PROGRESS_QUEUE_MAX};
+use clawhost_core::limits::{CALL_PROGRESS_MAX, CALL_PROGRESS_QUEUE_MAX, REQUEST_ID_BYTES_MAX};
 use clawhost_core::reply::ToolReply;
 use parking_lot::Mutex;
 use rmcp::RoleServer;
-use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::model::{ProgressNotificationParam, ProgressToken, RequestId};
 use rmcp::service::Peer;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,11 @@ pub(super) fn progress_channel() -> (ProgressSink, mpsc::Receiver<Update>) {
         let _ = sender.try_send((done, total, text));
     });
     (sink, receiver)
+}
+
+/// Says whether a client is told of progress under `token`, which each report repeats: it is no longer than an id.
+pub(super) fn is_token(token: &ProgressToken) -> bool {
+    !matches!(&token.0, RequestId::String(text) if text.len() > REQUEST_ID_BYTES_MAX)
 }
 
 /// What a request's client was told of its progress, whoever told it: each report says more than the one
@@ -118,4 +123,18 @@ pub(super) async fn with_progress(
         outcome
     };
     tokio::join!(call, forward).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_each_report_repeats_is_no_longer_than_an_id() {
+        let text = |bytes: usize| RequestId::String("t".repeat(bytes).into());
+        for token in [RequestId::Number(7), text(REQUEST_ID_BYTES_MAX)] {
+            assert!(is_token(&ProgressToken(token)));
+        }
+        assert!(!is_token(&ProgressToken(text(REQUEST_ID_BYTES_MAX + 1))));
+    }
 }

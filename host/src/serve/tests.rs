@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clawhost_core::limits::{
-    CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, MESSAGE_BYTES_MAX, REPLY_BYTES_MAX,
-    SHUTDOWN_GRACE_MS,
+    CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, EXPOSED_NAME_BYTES_MAX, MESSAGE_BYTES_MAX,
+    REPLY_BYTES_MAX, REQUEST_ID_BYTES_MAX, SHUTDOWN_GRACE_MS,
 };
 use serde_json::{Value, json};
 
@@ -74,8 +74,21 @@ async fn a_long_list_of_resources_comes_in_pages_that_fit() {
 }
 
 #[tokio::test]
+async fn a_resource_that_is_not_there_is_told_without_secrets_and_not_at_length() {
+    let mut client = Client::initialized().await;
+    client.host.services().secrets.hide("T", "abcdefgh").unwrap();
+    let read = |uri: &str| json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
+    let told = client.ask(read("x:abcdefgh")).await["error"].clone();
+    assert_eq!((&told["code"], &told["data"]["uri"]), (&json!(-32002), &json!("x:[redacted:T]")));
+    let told = client.ask(read(&"x".repeat(100_000))).await["error"].clone();
+    assert_eq!(told["data"]["uri"].as_str().map(str::len), Some(EXPOSED_NAME_BYTES_MAX));
+}
+
+#[tokio::test]
 async fn after_every_hostile_line_the_connection_still_answers() {
     let long = format!("\"{}\"", "x".repeat(MESSAGE_BYTES_MAX));
+    let id = "i".repeat(REQUEST_ID_BYTES_MAX + 1);
+    let id = format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"}}"#);
     let deep = "[".repeat(10_000);
     let lines: Vec<(Vec<u8>, i64)> = vec![
         (b"null".to_vec(), -32600),
@@ -91,6 +104,7 @@ async fn after_every_hostile_line_the_connection_still_answers() {
         (b"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}".to_vec(), -32700),
         (deep.into_bytes(), -32700),
         (long.into_bytes(), -32600),
+        (id.into_bytes(), -32600),
     ];
     for initialized in [false, true] {
         let mut client = if initialized { Client::initialized().await } else { Client::connect() };

@@ -52,6 +52,8 @@ pub(super) struct Underway {
     pub(super) asks: Option<Asking>,
     /// Cancelled when the request that began it is answered: it reports no more progress.
     pub(super) answered: CancellationToken,
+    /// So many its arguments have.
+    pub(super) bytes: usize,
 }
 
 /// The client of one request.
@@ -94,7 +96,7 @@ impl Client<'_> {
             _ = open(&mut asks) => {}
         }
         let parking = self.approvals.parking();
-        let Some(place) = parking.place() else {
+        let Some(place) = parking.place(underway.bytes) else {
             // Without a place to park there is only waiting.
             return Turn::Done(self.see_through(underway).await);
         };

@@ -12,6 +12,10 @@ limits! {
     MESSAGE_BYTES_MAX: usize = 4_194_304;
     /// Requests of one connection that may run at the same time.
     CONNECTION_REQUESTS_MAX: usize = 256;
+    /// The id of one request, where it is text: it comes back with the answer, and those of cancelled requests are remembered.
+    REQUEST_ID_BYTES_MAX: usize = 1_024;
+    /// What a client says of itself when it begins a session over MCP: it is kept as long as that, and an agent has many.
+    INITIALIZE_BYTES_MAX: usize = 65_536;
     /// Bytes of all requests that run on one connection, and of the long ones of one agent over HTTP: parsed JSON takes many times its text.
     CONNECTION_BYTES_MAX: usize = 16_777_216;
     /// Requests beside those that are about the calls themselves (an approval, a shutdown): what fills a connection must not shut out what empties it.

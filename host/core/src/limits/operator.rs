@@ -21,6 +21,9 @@ limits! {
     APPROVAL_REASON_BYTES_MAX: usize = 1_024;
     /// Calls parked for a client of the stateless revision that has to come back for the answer.
     APPROVALS_PARKED_MAX: usize = 1_000;
+    /// Bytes of the long arguments of all of these, which are kept as JSON and take many times as much: where there is no
+    /// room the request stays open, and counts among those of its agent.
+    APPROVALS_PARKED_BYTES_MAX: usize = 33_554_432;
     /// Time the answer of a parked call is kept for its client.
     PARKED_KEPT_MS: u64 = 300_000;
     /// Time a client's request is held while its call waits for a person: less than the minute

@@ -14,8 +14,6 @@ use crate::offload;
 
 /// From this size on a message is read off the threads that serve.
 const LONG_BYTES: usize = 262_144;
-/// The id of a server's own request, which comes back to it.
-const ID_BYTES_MAX: usize = 256;
 /// Nobody serves this method.
 pub(super) const METHOD_NOT_FOUND: i64 = rpc::METHOD_NOT_FOUND as i64;
 
@@ -60,7 +58,7 @@ pub(super) enum Said {
 pub(super) fn read(text: &[u8]) -> Said {
     match offload::blocking(text.len() > LONG_BYTES, || rpc::read(text)) {
         Ok(Message { id, method: None, value }) => answered(id, value),
-        Ok(Message { id: Some(id), method: Some(method), mut value }) if is_short(&id) => {
+        Ok(Message { id: Some(id), method: Some(method), mut value }) => {
             let params = value.get_mut("params").map(Value::take).unwrap_or_default();
             Said::Asks { id, method, params }
         }
@@ -71,7 +69,7 @@ pub(super) fn read(text: &[u8]) -> Said {
             Some(id) => Said::Answer(id, Err(Failure::Wrong(reason))),
             None => Said::Nothing,
         },
-        Ok(_) | Err(_) => Said::Nothing,
+        Err(_) => Said::Nothing,
     }
 }
 
@@ -90,10 +88,6 @@ pub(super) fn unread(beginning: &[u8]) -> Said {
     let Some((_, id)) = before.split_once("\"id\":") else { return Said::Unread };
     let id = id.split(',').next().and_then(|id| id.trim().parse::<u64>().ok());
     id.map_or(Said::Nothing, |id| Said::Answer(id, Err(Failure::too_long())))
-}
-
-fn is_short(id: &Value) -> bool {
-    id.as_str().is_none_or(|text| text.len() <= ID_BYTES_MAX)
 }
 
 fn answered(id: Option<Value>, mut message: Value) -> Said {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clawhost_core::catalog::{Annotations, ToolDefinition};
+use clawhost_core::exposed::without_hidden;
 use clawhost_core::limits::{
     BRIDGE_DEFINITIONS_BYTES_MAX, BRIDGE_PAGES_MAX, BRIDGE_TOKEN_BYTES_MAX, BRIDGE_TOOLS_MAX,
     MCP_TOOL_NAME_BYTES_MAX,
@@ -31,7 +32,7 @@ impl Session {
         let tools = self.pages("tools/list", "tools", deadline).await?;
         // A server knows its secrets, and what it says is remembered and shown.
         let read = |tool| {
-            read(&redactor.json(tool)).ok_or_else(|| wrong("a tool of its list has no name"))
+            read(&clean(redactor, tool)).ok_or_else(|| wrong("a tool of its list has no name"))
         };
         let read = || tools.into_iter().map(read).collect::<Result<_, _>>();
         whole(offload::blocking(true, read)?)
@@ -70,6 +71,14 @@ impl Session {
         }
         Err(wrong(format!("its list of {key} has over {BRIDGE_PAGES_MAX} pages")))
     }
+}
+
+/// Returns a tool without secrets. What hides is not served: where a secret shows once it is gone, it goes here.
+fn clean(redactor: &Redactor, tool: Value) -> Value {
+    let tool = redactor.json(tool);
+    let mut served = tool.clone();
+    without_hidden(&mut served);
+    if redactor.is_in([&served]) { redactor.json(served) } else { tool }
 }
 
 /// Adds the items of one page.
@@ -115,4 +124,30 @@ fn read(tool: &Value) -> Option<ToolDefinition> {
         output_schema: tool.get("outputSchema").cloned(),
         annotations: Annotations::of(hint),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clawhost_core::bridged;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_that_shows_once_what_hides_is_gone_is_in_nothing_that_is_served() {
+        let redactor = Redactor::new([("T", b"abcdefgh".as_slice())]).unwrap();
+        let tool = |text: &str| {
+            json!({"name": "t", "title": text, "description": text,
+                "inputSchema": {"type": "object", "title": text}})
+        };
+        for text in ["abcdefgh", "abc\u{200b}defgh", "%61b\u{202e}cdefgh"] {
+            let read = read(&clean(&redactor, tool(text))).unwrap();
+            let served = bridged::cleaned(&read, "s__t").unwrap();
+            assert_eq!(served.description, "[redacted:T]");
+            assert_eq!(served.title.as_deref(), Some("[redacted:T]"));
+            assert_eq!(served.input_schema["title"], "[redacted:T]");
+        }
+        // What else hides is kept for those who compare.
+        let other = tool("ab\u{200b}cd");
+        assert_eq!(clean(&redactor, other.clone()), other);
+    }
 }

@@ -24,6 +24,7 @@ use super::refusal::Refusal;
 use super::sessions::Sessions;
 use crate::dialogue::{Asks, Caller};
 use crate::progress::ProgressSink;
+use crate::serve::progress::is_token;
 use crate::serve::waiting::open;
 use crate::serve::{message, questions};
 use crate::upstream::mcp::{Life, NoResult, PROGRESS_TOKEN};
@@ -110,7 +111,7 @@ impl Asking {
     pub(super) fn caller(&self, params: Option<&Value>, way: &Way) -> Caller {
         let token = params.filter(|_| self.takes_events);
         let token = token.and_then(|params| params.pointer(PROGRESS_TOKEN)).cloned();
-        let token = token.and_then(|token| serde_json::from_value(token).ok());
+        let token = token.and_then(|token| serde_json::from_value(token).ok()).filter(is_token);
         let dialogue = questions::dialogue(self.can.as_ref());
         Caller {
             progress: token.map(|token| progress(token, way.clone())),

@@ -48,7 +48,7 @@ impl Session {
     pub(super) fn new(life: Life, can: Option<ClientCapabilities>) -> Self {
         Self {
             life,
-            can,
+            can: can.map(asked_for),
             used: Instant::now(),
             asked: HashMap::new(),
             questions: HashMap::new(),
@@ -106,6 +106,12 @@ impl Session {
     }
 }
 
+/// Returns what a client can be asked for. What else it says of itself may be long, and nobody reads it.
+fn asked_for(mut can: ClientCapabilities) -> ClientCapabilities {
+    (can.experimental, can.extensions) = (None, None);
+    can
+}
+
 /// Where there are as many as may be, ends the session unused for longest of those that wait for nothing; one
 /// that listens after all others.
 pub(super) fn make_room(sessions: &mut HashMap<String, Session>) {
@@ -123,11 +129,22 @@ mod tests {
     use std::collections::HashSet;
     use std::time::Duration;
 
+    use serde_json::json;
+
     use super::super::refusal::SILENT;
     use super::*;
 
     fn session() -> Session {
         Session::new(Life::default(), None)
+    }
+
+    #[test]
+    fn of_what_a_client_says_of_itself_no_more_is_kept_than_it_is_asked_for() {
+        let said = json!({"elicitation": {}, "roots": {}, "experimental": {"x": {"a": [1, 2]}}, "extensions": {"y": {}}});
+        let can = serde_json::from_value(said).unwrap();
+        let kept = Session::new(Life::default(), Some(can)).can.unwrap();
+        assert!(kept.elicitation.is_some() && kept.roots.is_some());
+        assert!(kept.experimental.is_none() && kept.extensions.is_none());
     }
 
     #[test]
