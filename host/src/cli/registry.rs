@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
+use clawhost_core::json::set;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use clawhost_core::manifest::is_claw;
 use clawhost_core::release::Released;
@@ -243,7 +244,7 @@ async fn display(version: u64, common: &StateArgs) -> Result<u8, Fail> {
     if common.json {
         let mut all = head(&found);
         let tools = tools.iter().map(Released::to_json).collect();
-        all.as_object_mut().and_then(|all| all.insert("tools".to_owned(), tools));
+        set(&mut all, "tools", tools);
         show::json(&all);
         return Ok(exit::OK);
     }

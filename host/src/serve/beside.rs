@@ -7,6 +7,7 @@
 
 use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::exposed::{Kind, List, Offers};
+use clawhost_core::json::put;
 use clawhost_core::limits::REPLY_BYTES_MAX;
 use clawhost_core::reply::ToolReply;
 use rmcp::model::{
@@ -151,9 +152,7 @@ impl<C: Calls> McpServer<C> {
         // What nobody completes has no completions.
         let Some(tool) = tool else { return Ok(CompleteResult::default()) };
         let mut asked = json!({"ref": params.r#ref, "argument": params.argument});
-        if let (Some(context), Some(asked)) = (&params.context, asked.as_object_mut()) {
-            asked.insert("context".to_owned(), json!(context));
-        }
+        put(&mut asked, "context", params.context.as_ref().map(|context| json!(context)));
         match self.used(call(tool, &asked), &context).await? {
             Used::Reply(reply) => {
                 let completion = serde_json::from_value(reply.structured.unwrap_or_default());

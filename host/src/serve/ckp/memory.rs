@@ -6,11 +6,11 @@
 use std::time::Instant;
 
 use clawhost_core::error::CallError;
+use clawhost_core::json::put;
 use clawhost_core::truncate;
 use clawhost_core::uri::Kind;
 use serde_json::{Map, Value, json};
 
-use super::members::put;
 use super::session::{Answer, Session};
 use crate::clock::{read_rfc3339, rfc3339};
 use crate::memory::{Compacted, Entry, Found, Memory, NewEntry, Query, QueryKind, Scope};

@@ -34,7 +34,6 @@ mod content;
 mod heartbeat;
 mod initialize;
 mod life;
-mod members;
 mod memory;
 mod method;
 mod progress;

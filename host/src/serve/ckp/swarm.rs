@@ -7,11 +7,11 @@
 //! `claw.swarm.delegate` and reports as `claw.swarm.report`, all of them notifications.
 
 use clawhost_core::error::CallError;
+use clawhost_core::json::put;
 use clawhost_core::uri::Kind;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::members::put;
 use super::session::{Agreed, Answer, Authority, Session};
 use crate::serve::calls::Calls;
 use crate::serve::message::Fault;

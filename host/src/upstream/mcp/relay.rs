@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use clawhost_core::json::put;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::timeout_at;
@@ -131,10 +132,8 @@ impl Server {
         debug!(server = self.0.name, "no result: {}", failure.told(&redactor));
         match failure {
             Failure::Refused { code, message, data } => {
-                let mut error = json!({"code": code, "message": message, "data": data});
-                if let (None, Some(error)) = (data, error.as_object_mut()) {
-                    error.remove("data");
-                }
+                let mut error = json!({"code": code, "message": message});
+                put(&mut error, "data", data);
                 NoResult::Error(self.cleaned(error))
             }
             Failure::Busy => NoResult::Silent("too many requests wait for the server"),
