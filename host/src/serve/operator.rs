@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use clawhost_core::lease::Covers;
 use clawhost_core::manifest::nearest;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::message::{self, Fault, INTERNAL_ERROR, Incoming, Outcome};
@@ -92,9 +92,7 @@ impl Operator {
             Ok(_) => return None,
             Err(refusal) => return Some(refusal.to_line()),
         };
-        let none = Map::new();
-        let params = value.get("params").and_then(Value::as_object).unwrap_or(&none);
-        let outcome = self.result(&method, Params::new(params)).await;
+        let outcome = self.result(&method, Params::of(value.get("params"))).await;
         Some(message::line(&id, outcome.map(shown)))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clawhost_core::error::CallError;
 use futures_util::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -191,26 +191,23 @@ impl<C: Calls> Session<C> {
 
     fn take(&self, name: &str, params: Option<&Value>) -> Result<Answer, Fault> {
         let method = Method::named(name, self.served())?;
-        let none = Map::new();
-        let members = match params {
-            None => &none,
-            Some(Value::Object(members)) => members,
-            Some(_) => return Err(Fault::new(INVALID_PARAMS, "`params` has to be an object")),
-        };
-        let params = Params::new(members);
+        if params.is_some_and(|params| !params.is_object()) {
+            return Err(Fault::new(INVALID_PARAMS, "`params` has to be an object"));
+        }
+        let params = Params::of(params);
         match method {
             Method::Initialize => self.initialize(params).map(now),
             Method::Shutdown => self.shutdown(params),
             Method::Status => self.status().map(now),
             Method::ToolApprove => self.word(params, true),
-            Method::ToolCall => self.tool_call(members),
+            Method::ToolCall => self.tool_call(params),
             Method::ToolDeny => self.word(params, false),
-            Method::MemoryCompact => self.memory_compact(members),
-            Method::MemoryQuery => self.memory_query(members),
-            Method::MemoryStore => self.memory_store(members),
-            Method::SwarmDelegate => self.swarm_delegate(members),
-            Method::SwarmDiscover => self.swarm_discover(members),
-            Method::SwarmReport => self.swarm_report(members),
+            Method::MemoryCompact => self.memory_compact(params),
+            Method::MemoryQuery => self.memory_query(params),
+            Method::MemoryStore => self.memory_store(params),
+            Method::SwarmDelegate => self.swarm_delegate(params),
+            Method::SwarmDiscover => self.swarm_discover(params),
+            Method::SwarmReport => self.swarm_report(params),
         }
     }
 

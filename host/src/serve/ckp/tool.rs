@@ -7,7 +7,7 @@ use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::Manifest;
 use clawhost_core::reply::ToolReply;
 use clawhost_core::uri::{ClawUri, Kind, LocalUri};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::content;
@@ -31,8 +31,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(members: &Map<String, Value>) -> Result<Self, Fault> {
-        let params = Params::new(members);
+    fn read(params: Params<'_>) -> Result<Self, Fault> {
         let name = params.name("name")?.to_owned();
         let arguments = Value::Object(params.object("arguments")?.clone());
         let context = Params::within(params.object("context")?, "context.");
@@ -135,8 +134,8 @@ impl<C: Calls> Session<C> {
         wrong.map_or(Ok(uri.name), |reason| Err(params.fault(key, reason)))
     }
 
-    pub(super) fn tool_call(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
-        let asked = Asked::read(members)?;
+    pub(super) fn tool_call(&self, params: Params<'_>) -> Result<Answer, Fault> {
+        let asked = Asked::read(params)?;
         let manifest = self.inner().calls.services().manifest;
         let ticket = self.ticket().and_then(|ticket| {
             asked.check(&manifest, &ticket.agreed)?;
@@ -147,7 +146,7 @@ impl<C: Calls> Session<C> {
             Ok(ticket) => ticket,
         };
         ticket.name(&asked.request_id.to_ascii_lowercase());
-        let once = self.once("claw.tool.call", &asked.request_id, members, &ticket);
+        let once = self.once("claw.tool.call", &asked.request_id, params, &ticket);
         let work = self.clone().run(asked, &ticket);
         Ok(ticket.later(once.run(work)))
     }
@@ -192,17 +191,17 @@ impl<C: Calls> Session<C> {
         &self,
         method: &'static str,
         request_id: &str,
-        members: &Map<String, Value>,
+        params: Params<'_>,
         ticket: &Ticket,
     ) -> Once {
         let principal = self.inner().principal.0.clone();
         // Hexadecimal digits are the same id in either case.
         let request_id = request_id.to_ascii_lowercase();
-        let mut params = Value::Object(members.clone());
-        if let Some(own) = params.pointer_mut("/context/request_id") {
+        let mut said = Value::Object(params.members().clone());
+        if let Some(own) = said.pointer_mut("/context/request_id") {
             *own = request_id.as_str().into();
         }
-        let said = Value::Array(vec![params, ticket.agreed.narrowing.as_str().into()]);
+        let said = Value::Array(vec![said, ticket.agreed.narrowing.as_str().into()]);
         let key = Key { principal, method, request_id };
         let replay = self.inner().calls.services().replay.cloned();
         Once { replay, key, said, ended: ticket.ended.clone() }
