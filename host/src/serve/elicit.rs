@@ -12,9 +12,10 @@ use rmcp::model::{
     ElicitationAction, ElicitationSchema, InputRequest, InputRequests, InputResponses,
     ServerRequest,
 };
-use rmcp::service::{Peer, PeerRequestOptions};
+use rmcp::service::Peer;
 use serde_json::Value;
 
+use super::questions;
 use crate::approvals::{Answer, Approvals, Approver, Asked, Pending, Shown};
 
 /// The one field of the form, and the name of the question among a result's input requests.
@@ -45,12 +46,7 @@ pub(super) async fn ask(peer: &Peer<RoleServer>, approvals: &Approvals, pending:
         return;
     };
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
-    let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-    let Ok(handle) = sent.inspect_err(|error| tracing::debug!(%error, "a client cannot be asked"))
-    else {
-        return;
-    };
-    if let Ok(ClientResult::ElicitResult(result)) = handle.await_response().await {
+    if let Some(ClientResult::ElicitResult(result)) = questions::result(peer, request).await {
         pass_on(approvals, pending, answer(&result)).await;
     }
 }

@@ -128,10 +128,18 @@ pub(super) async fn answers(peer: &Peer<RoleServer>, asked: &Asked) -> Option<Va
 }
 
 async fn answer(peer: &Peer<RoleServer>, request: ServerRequest) -> Option<Value> {
-    let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-    let handle = sent.inspect_err(|error| tracing::debug!(%error, "a client cannot be asked"));
-    match handle.ok()?.await_response().await.ok()? {
+    match result(peer, request).await? {
         ClientResult::EmptyResult(_) => None,
         result => serde_json::to_value(result).ok(),
     }
+}
+
+/// Sends a request to the client of an older revision; dropping it leaves the question there, where it does nothing.
+pub(super) async fn result(
+    peer: &Peer<RoleServer>,
+    request: ServerRequest,
+) -> Option<ClientResult> {
+    let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+    let handle = sent.inspect_err(|error| tracing::debug!(%error, "a client cannot be asked"));
+    handle.ok()?.await_response().await.ok()
 }
