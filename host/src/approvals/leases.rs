@@ -109,7 +109,6 @@ impl Leases {
         now_ms: i64,
     ) -> Result<(), String> {
         let time = match lease.until {
-            Until::Once => return Ok(()),
             Until::Session => None,
             Until::Time(time) => Some(time.min(Duration::from_millis(LEASE_CEILING_MS))),
         };

@@ -145,8 +145,6 @@ pub struct Lease {
 /// How long a lease lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// This call only, which is no lease at all.
-    Once,
     /// As long as this host runs.
     Session,
     /// For this time from now; it survives a restart.

@@ -262,9 +262,9 @@ async fn approve(approvals: &Approvals, asked: Asked, answer: Answer) {
 }
 
 #[tokio::test]
-async fn once_is_for_one_call() {
+async fn without_a_lease_it_is_for_one_call() {
     let (approvals, _clock, _way) = board();
-    approve(&approvals, asked("a", json!({})), lease(Until::Once, Covers::Any)).await;
+    approve(&approvals, asked("a", json!({})), Answer::Approve { lease: None }).await;
     assert!(!is_leased(&approvals, asked("a", json!({}))).await);
 }
 
