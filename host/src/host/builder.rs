@@ -35,7 +35,6 @@ pub struct HostBuilder {
     cache: Option<CodeCache>,
     compiler: Option<File>,
     limits: LimitSettings,
-    client: Option<HttpClient>,
     database: Option<Database>,
     secrets: Secrets,
     elicitation: BTreeSet<String>,
@@ -83,7 +82,6 @@ impl HostBuilder {
             cache: None,
             compiler: None,
             limits: LimitSettings::default(),
-            client: None,
             database: None,
             secrets: Secrets::none(),
             elicitation: BTreeSet::new(),
@@ -220,20 +218,13 @@ impl HostBuilder {
         self
     }
 
-    /// Sends requests through `client` rather than one that asks the system's resolver.
-    #[must_use]
-    pub fn http_client(mut self, client: HttpClient) -> Self {
-        self.client = Some(client);
-        self
-    }
-
     /// Loads everything and returns the host. Tools that cannot be used are listed in its
     /// catalog as refused; the others are served.
     ///
     /// # Errors
     /// [`BuildError`].
     pub async fn build(mut self) -> Result<Host, BuildError> {
-        let client = self.client.take().unwrap_or_else(HttpClient::system);
+        let client = HttpClient::system();
         let database = match self.database.take() {
             Some(database) => database,
             None => Database::in_memory(MIGRATIONS).map_err(BuildError::Database)?,
