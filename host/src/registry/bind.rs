@@ -27,7 +27,7 @@ use super::own::Own;
 use super::package;
 use super::releases::Served;
 use super::shelf::{Runnable, Snapshot};
-use super::{Code, Shelf, Sources};
+use super::{Shelf, Sources, ToolCode};
 use crate::sandbox::{Backends, Sandbox};
 pub(super) use claims::Claims;
 
@@ -65,7 +65,7 @@ struct Bound {
 /// Who offers a tool, and what runs it.
 struct Source<'a> {
     origin: &'a Origin,
-    code: Code,
+    code: ToolCode,
 }
 
 #[derive(Default)]
@@ -298,7 +298,7 @@ impl Binder {
 
 impl Offer {
     fn source(&self) -> Source<'_> {
-        Source { origin: &self.origin, code: Code::Component(Arc::clone(&self.loaded)) }
+        Source { origin: &self.origin, code: ToolCode::Component(Arc::clone(&self.loaded)) }
     }
 }
 

@@ -8,7 +8,7 @@ use clawhost_core::grants::{Grants, NATIVE, Shell};
 use clawhost_core::imports;
 
 use super::shelf::Runnable;
-use super::{Bridged, Code, builtin};
+use super::{Bridged, ToolCode, builtin};
 use crate::sandbox::Sandbox;
 use crate::sandbox::fs::Places;
 
@@ -54,7 +54,7 @@ impl Resolved {
         }
         let code = &self.runnable.code;
         imports::check(code.imports(), sandbox.grants()).map_err(|reasons| reasons.join("; "))?;
-        if let Code::Bridged(bridged) = code {
+        if let ToolCode::Bridged(bridged) = code {
             self.check_server(bridged, sandbox.grants())?;
         }
         let runnable = Runnable { sandbox: Arc::new(sandbox), ..self.runnable };
@@ -86,7 +86,7 @@ impl Resolved {
         self.runnable.code.server_url().is_some()
     }
 
-    pub(crate) fn code(&self) -> &Code {
+    pub(crate) fn code(&self) -> &ToolCode {
         &self.runnable.code
     }
 

@@ -9,7 +9,7 @@ use clawhost_core::manifest::{Manifest, ToolBinding};
 use clawhost_core::screen;
 
 use super::{Binder, Draft, Source, reserved};
-use crate::registry::Code;
+use crate::registry::ToolCode;
 use crate::registry::bridge::{Connection, Remote, Use};
 use crate::registry::offer::Offered;
 
@@ -200,7 +200,7 @@ impl Binder {
         offered.definition.name.clone_from(&name.mcp);
         let sandbox = connection.plan.profile.clone();
         let binding = ToolBinding { name: name.ckp.clone(), sandbox, ..binding };
-        let source = Source { origin: &origin, code: Code::Bridged(bridged) };
+        let source = Source { origin: &origin, code: ToolCode::Bridged(bridged) };
         self.bind(draft, &source, &offered, Some(&binding));
     }
 

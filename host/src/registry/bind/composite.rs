@@ -7,7 +7,7 @@ use clawhost_core::composite::{Called, Composite};
 use clawhost_core::manifest::DocumentError;
 
 use super::{Binder, Draft};
-use crate::registry::{Code, Own};
+use crate::registry::{Own, ToolCode};
 
 impl Binder {
     /// Composites come last, each after all that it calls: no ring gets in. One whose tools are not there is
@@ -59,7 +59,7 @@ impl Draft {
     fn called(&self, tool: &str) -> Option<Called> {
         let tool = self.catalog.find(tool)?;
         let composite = match &self.runnables.get(&tool.definition.name)?.code {
-            Code::Composite(composite) => Some(Arc::clone(composite)),
+            ToolCode::Composite(composite) => Some(Arc::clone(composite)),
             _ => None,
         };
         Some(Called { name: tool.ckp_name.clone(), composite })
