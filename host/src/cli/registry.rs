@@ -16,7 +16,7 @@ use clawhost_core::release::Released;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
-use super::args::{Places, StateArgs, Who, whole_number};
+use super::args::{HostArgs, StateArgs, Who, whole_number};
 use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::audit::Event;
@@ -161,7 +161,7 @@ fn expanded(path: &Path, common: &StateArgs) -> Result<Vec<PathBuf>, Fail> {
         return Ok(vec![path.to_owned()]);
     }
     let config = common.config.clone();
-    let places = Places { tools: None, state: None, config, context: None };
+    let places = HostArgs { tools: None, state: None, config, context: None };
     let path = [path.to_owned()];
     let (_, settings) = setup::documents(&path, &places)?;
     let files = settings.definition_files(&FileDocuments)?;

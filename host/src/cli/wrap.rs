@@ -15,7 +15,7 @@ use clawhost_core::limits::{
 use clawhost_core::manifest::{McpReach, McpServer, Settings};
 use tokio::sync::watch;
 
-use super::args::{Places, http_address, whole_number};
+use super::args::{HostArgs, http_address, whole_number};
 use super::discover::Named;
 use super::fail::Fail;
 use super::{run, setup, show};
@@ -77,7 +77,7 @@ pub(super) struct WrapArgs {
     #[arg(long)]
     questions: bool,
     #[command(flatten)]
-    places: Places,
+    places: HostArgs,
     /// A program and its arguments
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "service")]
     command: Vec<String>,
