@@ -1,6 +1,6 @@
 //! What one agent may have under way over HTTP: requests, a few beside them that are urgent, and streams.
 //!
-//! Deliberately absent: what is asked, and how many connections the server has for everybody (`places`).
+//! Deliberately absent: what is asked, and how many connections the server has for everybody (`seats`).
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use tokio::time::{Duration, timeout};
 
 use super::body::read_request;
 use super::guard::Denied;
-use super::places::{Busy, Seat};
 use super::routes::Request;
+use super::seats::{Busy, Seat};
 use crate::serve::message::{self, Incoming};
 
 /// What is left of what one agent may have under way.

@@ -33,7 +33,7 @@ use super::claw::{self, Sessions};
 use super::console::Console;
 use super::guard::{self, Denied, Guard};
 use super::held::{seen_through, until_sent};
-use super::places::Seat;
+use super::seats::Seat;
 use super::server::Answers;
 use super::sessions::{EventId, McpSessions, Underway, Used};
 use crate::approvals::Reachable;

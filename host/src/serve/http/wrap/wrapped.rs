@@ -22,8 +22,8 @@ use super::super::body::{
 };
 use super::super::guard::{self, Denied, Guard};
 use super::super::held::until_sent;
-use super::super::places::{Places, Seat};
 use super::super::routes::{Body, MCP_SESSION, Request, session_id};
+use super::super::seats::{Seat, Seats};
 use super::super::server::{Answers, listen, start};
 use super::super::{BoundServer, HttpOptions};
 use super::call::{self, Answer, Asking, Said};
@@ -80,7 +80,7 @@ pub async fn serve_wrapped(
     let (streams, stopping) = (Arc::new(Semaphore::new(WRAP_STREAMS_MAX)), shutdown.told.clone());
     let sessions = Arc::default();
     let wrapped = Wrapped { guard, options, server, sessions, streams, stopping };
-    Ok(start(listener, local_addr, Arc::new(wrapped), Places::all(), shutdown))
+    Ok(start(listener, local_addr, Arc::new(wrapped), Seats::all(), shutdown))
 }
 
 impl Answers for Wrapped {
