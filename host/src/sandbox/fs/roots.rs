@@ -14,9 +14,9 @@ use cap_std::fs::Dir;
 use clawhost_core::grants::{Access, Mount};
 use rustix::io::Errno;
 
+use super::bounds::{FolderBounds, nearest};
 use super::fault::Fault;
 use super::folder::Folder;
-use super::places::{Places, nearest};
 use super::private::Private;
 use super::rules::{Rules, self_and_above};
 use super::stat::{Facts, Id};
@@ -162,7 +162,7 @@ impl Roots {
     ///
     /// # Errors
     /// The system's answer where a directory cannot be looked at any more.
-    pub fn within(&self, places: &Places) -> Result<(Self, Vec<Option<Access>>), Fault> {
+    pub fn within(&self, places: &FolderBounds) -> Result<(Self, Vec<Option<Access>>), Fault> {
         let rules = self.rules.and(&places.rules);
         let left = |root: &Root| root.left_by(places, &rules);
         let left = self.roots.iter().map(left).collect::<Result<Vec<_>, _>>()?;
@@ -190,7 +190,7 @@ impl Root {
     }
 
     /// Says what is left of it where `places` bind as well, under the rules of both.
-    fn left_by(&self, places: &Places, rules: &Rules) -> Result<Option<Access>, Fault> {
+    fn left_by(&self, places: &FolderBounds, rules: &Rules) -> Result<Option<Access>, Fault> {
         let Self { mount, folder } = self;
         let left = || {
             let (own, chain) = match folder.get() {

@@ -19,14 +19,14 @@ use super::stat::{Facts, Id};
 
 /// The folders and closed paths of a profile that narrows.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct FolderBounds {
     folders: Vec<(Dir, Access)>,
     /// Mounts that were not there. Only a mount that the host makes itself can be one of them.
     absent: Vec<(PathBuf, Access)>,
     pub(super) rules: Rules,
 }
 
-impl Places {
+impl FolderBounds {
     /// Looks up where `mounts` and `denied_paths` lead, links considered, and makes nothing. A
     /// mount that is no directory, or may not be opened, covers none.
     ///
