@@ -28,7 +28,7 @@ use super::convert::{self, Era};
 use super::elicit;
 use super::progress::{Reports, Told, progress_channel, with_progress};
 use super::questions;
-use super::waiting::{Client, Turn, Underway};
+use super::waiting::{Client, OpenCall, Turn};
 use crate::approvals::WaitingSink;
 use crate::dialogue::Dialogue;
 use crate::gate::CallContext;
@@ -161,7 +161,7 @@ impl<C: Calls> McpServer<C> {
         context: &RequestContext<RoleServer>,
         dialogue: Dialogue,
         client: &Client<'_>,
-    ) -> Underway {
+    ) -> OpenCall {
         // While the call runs, its own user can be asked about it.
         let reach = client.approvals.reach();
         let reachable = client.elicits.then(|| reach.open_for(client.principal));
@@ -184,7 +184,7 @@ impl<C: Calls> McpServer<C> {
                 None => call.await,
             }
         });
-        Underway { call, questions, asks, answered }
+        OpenCall { call, questions, asks, answered }
     }
 
     fn tool_call(

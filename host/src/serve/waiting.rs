@@ -43,7 +43,7 @@ pub(super) enum Turn {
 }
 
 /// A call under way.
-pub(super) struct Underway {
+pub(super) struct OpenCall {
     /// The call itself.
     pub(super) call: Pin<Box<dyn Future<Output = Outcome> + Send>>,
     /// The ids of the questions on which it waits.
@@ -72,7 +72,7 @@ pub(super) struct Client<'a> {
 
 impl Client<'_> {
     /// Waits for the call to end. A client of an older revision is asked meanwhile.
-    pub(super) async fn see_through(&self, mut underway: Underway) -> Outcome {
+    pub(super) async fn see_through(&self, mut underway: OpenCall) -> Outcome {
         let questions = underway.questions;
         tokio::select! {
             biased;
@@ -85,7 +85,7 @@ impl Client<'_> {
 
     /// Waits for the call to end or to ask, as the stateless revision has it. Its tool and arguments have
     /// this `digest`.
-    pub(super) async fn begin(&self, mut underway: Underway, digest: &str) -> Turn {
+    pub(super) async fn begin(&self, mut underway: OpenCall, digest: &str) -> Turn {
         let (mut questions, mut asks) = (underway.questions.clone(), underway.asks.clone());
         tokio::select! {
             biased;

@@ -35,7 +35,7 @@ use super::guard::{self, Denied, Guard};
 use super::held::{seen_through, until_sent};
 use super::seats::Seat;
 use super::server::Answers;
-use super::sessions::{EventId, McpSessions, Underway, Used};
+use super::sessions::{EventId, McpSessions, OpenRequest, Used};
 use crate::approvals::Reachable;
 use crate::host::Principal;
 use crate::offload;
@@ -372,7 +372,7 @@ impl<C: Calls> Agent<C> {
         &self,
         mut parts: Parts,
         incoming: Incoming,
-        underway: Arc<Underway>,
+        underway: Arc<OpenRequest>,
     ) -> Result<Response<Body>, Denied> {
         parts.extensions.insert(underway.session.end());
         // Its call, too, is under way until it has ended, whoever waits for that.

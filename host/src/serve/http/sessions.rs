@@ -62,7 +62,7 @@ const ANSWER_BYTES_MAX: usize = 2 * REPLY_BYTES_MAX;
 /// A request under way: as long as there is a copy of this, its session is used, its id is that of no other, and it
 /// counts among those of its agent.
 #[derive(Debug)]
-pub(super) struct Underway {
+pub(super) struct OpenRequest {
     id: RequestId,
     pub(super) session: Used,
     _permit: Permit,
@@ -124,11 +124,11 @@ impl Used {
     }
 
     /// Begins the request `id`; nothing where one of that id is under way, which rmcp would lose sight of.
-    pub(super) fn begin(&self, id: &RequestId, permit: &Permit) -> Option<Arc<Underway>> {
+    pub(super) fn begin(&self, id: &RequestId, permit: &Permit) -> Option<Arc<OpenRequest>> {
         let is_new = self.0.underway.lock().insert(id.clone());
         let underway = || {
             let (id, session, _permit) = (id.clone(), self.clone(), Arc::clone(permit));
-            Arc::new(Underway { id, session, _permit })
+            Arc::new(OpenRequest { id, session, _permit })
         };
         is_new.then(underway)
     }
@@ -220,7 +220,7 @@ impl Drop for Used {
     }
 }
 
-impl Drop for Underway {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.session.0.underway.lock().remove(&self.id);
     }
