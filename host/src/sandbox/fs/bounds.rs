@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::fault::Fault;
 use super::roots::{RootError, open_error, require_plain};
 use super::rules::{Rules, self_and_above};
-use super::stat::{Facts, Id};
+use super::stat::{FileFacts, Id};
 
 /// The folders and closed paths of a profile that narrows.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl FolderBounds {
         for path in path.ancestors() {
             let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { continue };
             if let Ok(above) = Dir::open_ambient_dir(above, ambient_authority()) {
-                self.rules.check_name(Facts::of_dir(&above)?.id, &name.to_string_lossy())?;
+                self.rules.check_name(FileFacts::of_dir(&above)?.id, &name.to_string_lossy())?;
             }
         }
         Ok(())

@@ -67,5 +67,5 @@ pub use self::meter::{FsLimits, Limit, Meter};
 pub use self::open::{Node, OpenHow};
 pub use self::private::Private;
 pub use self::roots::{RootError, Roots};
-pub use self::stat::{Facts, Id, Kind};
+pub use self::stat::{FileFacts, Id, Kind};
 pub use self::tree::{Follow, Tree};

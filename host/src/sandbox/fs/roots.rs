@@ -19,7 +19,7 @@ use super::fault::Fault;
 use super::folder::Folder;
 use super::private::Private;
 use super::rules::{Rules, self_and_above};
-use super::stat::{Facts, Id};
+use super::stat::{FileFacts, Id};
 
 /// Why a profile's directories could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -265,7 +265,7 @@ fn is_absent(path: &Path) -> bool {
 /// Says whether `dir` is the root of the file system, by whatever path.
 fn is_whole(dir: &Dir) -> Result<bool, Fault> {
     let whole = Dir::open_ambient_dir("/", ambient_authority())?;
-    Ok(Facts::of_dir(&whole)?.id == Facts::of_dir(dir)?.id)
+    Ok(FileFacts::of_dir(&whole)?.id == FileFacts::of_dir(dir)?.id)
 }
 
 pub(super) fn require_plain(path: &Path) -> Result<(), RootError> {

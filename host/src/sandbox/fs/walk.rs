@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::fault::Fault;
 use super::folder::Folder;
 use super::path::{self, Part, Parts};
-use super::stat::{Facts, Kind};
+use super::stat::{FileFacts, Kind};
 use super::tree::{Follow, Tree};
 
 /// Where a path leads.
@@ -32,13 +32,13 @@ pub(super) struct Place {
     /// The path ended in a slash: only a directory will do.
     pub(super) dir_only: bool,
     /// What the walk saw of it, where it looked.
-    pub(super) seen: Option<Facts>,
+    pub(super) seen: Option<FileFacts>,
 }
 
 impl Place {
     /// Returns the facts about the entry itself, as the walk saw them where it looked.
-    pub(super) fn facts(&self) -> Result<Facts, Fault> {
-        self.seen.map_or_else(|| Facts::of_entry(&self.folder.dir, &self.name), Ok)
+    pub(super) fn facts(&self) -> Result<FileFacts, Fault> {
+        self.seen.map_or_else(|| FileFacts::of_entry(&self.folder.dir, &self.name), Ok)
     }
 }
 
@@ -139,8 +139,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn look(&self, name: &str) -> Result<Option<Facts>, Fault> {
-        match Facts::of_entry(&self.top.dir, name) {
+    fn look(&self, name: &str) -> Result<Option<FileFacts>, Fault> {
+        match FileFacts::of_entry(&self.top.dir, name) {
             Err(Fault::Os(Errno::NOENT)) => Ok(None),
             seen => seen.map(Some),
         }
