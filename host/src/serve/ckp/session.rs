@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::life::{Life, State, Transition};
+use super::life::{SessionLife, State, Transition};
 use super::method::{Method, Served};
 use crate::approvals::Reachable;
 use crate::clock::whole_ms;
@@ -49,7 +49,7 @@ pub(super) struct Inner<C> {
     pub(super) authority: Authority,
     /// Where messages go that answer nothing.
     pub(super) notices: mpsc::Sender<Value>,
-    life: Mutex<Life<Arc<Agreed>>>,
+    life: Mutex<SessionLife<Arc<Agreed>>>,
     /// Requests that were taken and are not answered yet.
     running: watch::Sender<usize>,
     /// Their own ids, of calls.
@@ -133,7 +133,7 @@ impl<C: Calls> Session<C> {
             principal,
             authority,
             notices,
-            life: Mutex::new(Life::new()),
+            life: Mutex::new(SessionLife::new()),
             running: watch::Sender::new(0),
             request_ids: Arc::default(),
         };
@@ -251,7 +251,7 @@ impl<C: Calls> Session<C> {
         self.0.running.subscribe()
     }
 
-    pub(super) fn life(&self) -> MutexGuard<'_, Life<Arc<Agreed>>> {
+    pub(super) fn life(&self) -> MutexGuard<'_, SessionLife<Arc<Agreed>>> {
         self.0.life.lock()
     }
 

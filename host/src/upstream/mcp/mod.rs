@@ -39,5 +39,5 @@ pub use offers::{Offers, State};
 pub use plan::{Endpoint, Parts, ServerPlan};
 pub use questions::INPUT_REQUIRED;
 pub use relay::Restart;
-pub(crate) use relay::{Life, NoResult, PROGRESS_TOKEN};
+pub(crate) use relay::{NoResult, PROGRESS_TOKEN, ProgramLife};
 pub use server::Server;

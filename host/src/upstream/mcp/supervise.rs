@@ -63,7 +63,7 @@ impl Calm {
 }
 
 /// How one connection went.
-struct Life {
+struct ConnectionLife {
     /// Why it ended.
     reason: String,
     /// When its tools were known.
@@ -111,9 +111,9 @@ impl Supervisor {
     }
 
     /// Makes one connection and keeps it for as long as it lasts.
-    async fn live(&self, probes: bool, calm: Calm) -> Life {
+    async fn live(&self, probes: bool, calm: Calm) -> ConnectionLife {
         let (reason, wants_login) = (String::new(), false);
-        let mut life = Life { reason, ready: None, met: false, wants_login, calm };
+        let mut life = ConnectionLife { reason, ready: None, met: false, wants_login, calm };
         life.reason = match &self.plan.endpoint {
             Endpoint::Stdio { .. } => self.live_in_jail(probes, &mut life).await,
             Endpoint::Http { .. } => self.live_on_the_web(probes, &mut life).await,
@@ -121,7 +121,7 @@ impl Supervisor {
         life
     }
 
-    async fn live_in_jail(&self, probes: bool, life: &mut Life) -> String {
+    async fn live_in_jail(&self, probes: bool, life: &mut ConnectionLife) -> String {
         let child = tokio::select! {
             child = self.start() => child,
             () = self.stop.cancelled() => return String::new(),
@@ -172,7 +172,7 @@ impl Supervisor {
         })
     }
 
-    async fn live_on_the_web(&self, probes: bool, life: &mut Life) -> String {
+    async fn live_on_the_web(&self, probes: bool, life: &mut ConnectionLife) -> String {
         let web = match self.web().await {
             Ok(web) => Arc::new(web),
             Err(reason) => return reason,
@@ -211,7 +211,7 @@ impl Supervisor {
         session: &Arc<Session>,
         probes: bool,
         changed: &Notify,
-        life: &mut Life,
+        life: &mut ConnectionLife,
     ) -> Failure {
         let deadline = in_ms(BRIDGE_START_MS);
         let hello = match session.begin(deadline, probes).await {

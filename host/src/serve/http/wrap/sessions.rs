@@ -16,13 +16,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::refusal::Refusal;
 use crate::serve::message::INVALID_REQUEST;
-use crate::upstream::mcp::{Life, NoResult};
+use crate::upstream::mcp::{NoResult, ProgramLife};
 
 /// All of them, by id.
 pub(super) type Sessions = Mutex<HashMap<String, Session>>;
 
 pub(super) struct Session {
-    pub(super) life: Life,
+    pub(super) life: ProgramLife,
     /// What its client can be asked for.
     pub(super) can: Option<ClientCapabilities>,
     used: Instant,
@@ -45,7 +45,7 @@ struct Listening {
 }
 
 impl Session {
-    pub(super) fn new(life: Life, can: Option<ClientCapabilities>) -> Self {
+    pub(super) fn new(life: ProgramLife, can: Option<ClientCapabilities>) -> Self {
         Self {
             life,
             can,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn session() -> Session {
-        Session::new(Life::default(), None)
+        Session::new(ProgramLife::default(), None)
     }
 
     #[test]

@@ -34,7 +34,7 @@ use crate::random;
 use crate::secrets::Secret;
 use crate::serve::Shutdown;
 use crate::serve::message::{self, Fault, INVALID_REQUEST, Incoming};
-use crate::upstream::mcp::{Life, NoResult, Server};
+use crate::upstream::mcp::{NoResult, ProgramLife, Server};
 
 /// Says whether the server can be asked; open to everybody.
 const HEALTH_PATH: &str = "/healthz";
@@ -200,7 +200,7 @@ impl Wrapped {
     }
 
     /// Opens a session, in the place of those whose process has ended.
-    fn open(&self, name: String, life: Life, can: Option<ClientCapabilities>) {
+    fn open(&self, name: String, life: ProgramLife, can: Option<ClientCapabilities>) {
         let mut sessions = self.sessions.lock();
         sessions.retain(|_, session| self.server.is_in(&session.life));
         make_room(&mut sessions);
