@@ -26,7 +26,7 @@ use super::refused::Refused;
 use crate::clock;
 use crate::offload;
 use crate::outbox::{Carrier, Failure, Outbox, Terms};
-use crate::place::Place;
+use crate::place::OutsidePlace;
 use crate::secrets::Secrets;
 
 /// The file in an agent's folder.
@@ -68,7 +68,7 @@ struct Written<'a> {
 struct Files {
     folder: PathBuf,
     secrets: Secrets,
-    open: BTreeMap<String, Place>,
+    open: BTreeMap<String, OutsidePlace>,
 }
 
 impl Files {
@@ -94,7 +94,8 @@ impl Carrier for Files {
             let line = offload::blocking(is_long, || self.line(entry))?;
             let path = self.folder.join(agent).join(HISTORY_FILE);
             let place = self.open.entry(agent.clone());
-            let place = place.or_insert_with(|| Place::bounded_file(path, PROXY_HISTORY_BYTES_MAX));
+            let place =
+                place.or_insert_with(|| OutsidePlace::bounded_file(path, PROXY_HISTORY_BYTES_MAX));
             place.write(&[&line]).await?;
         }
         Ok(())

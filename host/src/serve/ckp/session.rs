@@ -72,20 +72,20 @@ pub(super) struct Agreed {
 /// How a request is answered.
 pub(crate) enum Answer {
     /// When it ends. What comes with the outcome is to be dropped behind the answer.
-    Later(BoxFuture<'static, (Outcome, Option<Place>)>),
+    Later(BoxFuture<'static, (Outcome, Option<RunningPlace>)>),
     /// At once.
     Now(Outcome),
 }
 
 /// A request's place among the running ones, until it is answered.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RunningPlace {
     running: watch::Sender<usize>,
     request_ids: Arc<Mutex<Vec<String>>>,
     request_id: Option<String>,
 }
 
-impl Place {
+impl RunningPlace {
     /// Names the request.
     fn name(&mut self, request_id: String) {
         self.request_ids.lock().push(request_id.clone());
@@ -93,7 +93,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RunningPlace {
     fn drop(&mut self) {
         if let Some(own) = &self.request_id {
             let mut ids = self.request_ids.lock();
@@ -110,7 +110,7 @@ pub(super) struct Ticket {
     pub(super) agreed: Arc<Agreed>,
     /// Cancelled when the request has to end.
     pub(super) ended: CancellationToken,
-    place: Place,
+    place: RunningPlace,
 }
 
 impl<C> Drop for Inner<C> {
@@ -230,7 +230,7 @@ impl<C: Calls> Session<C> {
         // Under the lock: a shutdown that begins now waits for this request.
         self.0.running.send_modify(|running| *running += 1);
         let (running, request_ids) = (self.0.running.clone(), Arc::clone(&self.0.request_ids));
-        let place = Place { running, request_ids, request_id: None };
+        let place = RunningPlace { running, request_ids, request_id: None };
         drop(life);
         Ok(Ticket { agreed, ended, place })
     }

@@ -111,7 +111,7 @@ impl Table {
 
 /// The place of one request. Dropping it forgets the request: one that was sent has to be left before.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct WaitingPlace {
     waiting: Arc<Waiting>,
     id: u64,
     answer: oneshot::Receiver<Outcome>,
@@ -119,7 +119,7 @@ pub(super) struct Place {
 
 impl Waiting {
     /// Waits for the answer to `id`, which `caller` wants.
-    pub(super) fn place(self: &Arc<Self>, id: u64, mut caller: Caller) -> Place {
+    pub(super) fn place(self: &Arc<Self>, id: u64, mut caller: Caller) -> WaitingPlace {
         let (sender, answer) = oneshot::channel();
         let over = CancellationToken::new().drop_guard();
         let progress = caller.progress.take().map(Progress::new);
@@ -129,7 +129,7 @@ impl Waiting {
             table.asked.insert(id, asked);
         }
         drop(table);
-        Place { waiting: Arc::clone(self), id, answer }
+        WaitingPlace { waiting: Arc::clone(self), id, answer }
     }
 
     /// Hands an answer over, and says whether anybody waited for it.
@@ -211,7 +211,7 @@ pub(super) fn report(
     }
 }
 
-impl Place {
+impl WaitingPlace {
     /// Waits for the answer.
     pub(super) async fn answer(&mut self) -> Outcome {
         let ended = |_| Err(Failure::Gone("it ended before it answered".to_owned()));
@@ -231,7 +231,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for WaitingPlace {
     fn drop(&mut self) {
         self.waiting.table.lock().asked.remove(&self.id);
     }
