@@ -29,7 +29,7 @@ use super::calls::host_failed;
 use super::progress::Told;
 use super::{elicit, questions};
 use crate::approvals::{Approvals, OpenQuestions, ParkedCall, Pending, Posed};
-use crate::dialogue::{Asked, Asking};
+use crate::dialogue::{Asking, ServerQuestion};
 
 /// What a call comes to.
 pub(super) type Outcome = Result<ToolReply, CallError>;
@@ -245,8 +245,9 @@ impl Client<'_> {
 }
 
 /// Waits until a server asks something that is not answered yet, and returns it; never where none will.
-pub(super) async fn open(asks: &mut Option<Asking>) -> Arc<Asked> {
-    let is_open = |asked: &Option<Arc<Asked>>| asked.as_ref().is_some_and(|it| it.is_open());
+pub(super) async fn open(asks: &mut Option<Asking>) -> Arc<ServerQuestion> {
+    let is_open =
+        |asked: &Option<Arc<ServerQuestion>>| asked.as_ref().is_some_and(|it| it.is_open());
     let asked = match asks {
         Some(asks) => asks.wait_for(is_open).await.ok().and_then(|asked| asked.clone()),
         None => None,
