@@ -21,8 +21,8 @@ pub(super) use self::documents::{
 use self::keys::{code_cache, secrets};
 pub(super) use self::keys::{opened_secrets, secrets_of};
 pub(super) use self::state::{
-    audit, existing_audit_dir, existing_database, existing_pins, existing_signing_key, pins,
-    quarantine, releases, require_state, seeded, state_dir, state_path, switches,
+    audit, existing_audit_dir, existing_database, existing_pins, existing_signing_key, look_into,
+    pins, quarantine, releases, require_state, seeded, state_dir, state_path, switches,
 };
 use self::state::{audit_folder, database, nobodys_log, opened, registry, signing_key};
 use self::waiting::SPINNER_TICK;
