@@ -13,9 +13,8 @@ use clawhost_core::reply::ToolReply;
 use rmcp::model::{
     CallToolRequestParams, CompleteRequestParams, CompleteResult, ErrorCode,
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequiredResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
-    PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    Reference, ResourcesCapability, ServerCapabilities,
+    PaginatedRequestParams, PromptsCapability, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Reference, ResourcesCapability, ServerCapabilities,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -52,36 +51,6 @@ impl<C: Calls> McpServer<C> {
             resources.list_changed = Some(true);
             resources
         });
-    }
-
-    pub(super) fn prompts(
-        &self,
-        page: Option<PaginatedRequestParams>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        let (items, next) = self.page(List::Prompts, page)?;
-        let mut result = ListPromptsResult::with_all_items(items);
-        result.next_cursor = next;
-        Ok(result)
-    }
-
-    pub(super) fn resources(
-        &self,
-        page: Option<PaginatedRequestParams>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        let (items, next) = self.page(List::Resources, page)?;
-        let mut result = ListResourcesResult::with_all_items(items);
-        result.next_cursor = next;
-        Ok(result)
-    }
-
-    pub(super) fn templates(
-        &self,
-        page: Option<PaginatedRequestParams>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let (items, next) = self.page(List::Templates, page)?;
-        let mut result = ListResourceTemplatesResult::with_all_items(items);
-        result.next_cursor = next;
-        Ok(result)
     }
 
     pub(super) async fn read(
@@ -197,7 +166,7 @@ impl<C: Calls> McpServer<C> {
     }
 
     /// Returns as much of a list as fits a reply, and where the rest begins.
-    fn page<T: DeserializeOwned>(
+    pub(super) fn page<T: DeserializeOwned>(
         &self,
         list: List,
         page: Option<PaginatedRequestParams>,

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use clawhost_core::digest;
+use clawhost_core::exposed::List;
 use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientJsonRpcMessage, ClientRequest,
@@ -244,7 +245,8 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.prompts(request)
+        let (items, next_cursor) = self.page(List::Prompts, request)?;
+        Ok(ListPromptsResult { next_cursor, ..ListPromptsResult::with_all_items(items) })
     }
 
     async fn list_resources(
@@ -252,7 +254,8 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.resources(request)
+        let (items, next_cursor) = self.page(List::Resources, request)?;
+        Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(items) })
     }
 
     async fn list_resource_templates(
@@ -260,7 +263,11 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.templates(request)
+        let (items, next_cursor) = self.page(List::Templates, request)?;
+        Ok(ListResourceTemplatesResult {
+            next_cursor,
+            ..ListResourceTemplatesResult::with_all_items(items)
+        })
     }
 
     async fn read_resource(
