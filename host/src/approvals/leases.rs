@@ -9,7 +9,7 @@ use clawhost_core::lease::Covers;
 use clawhost_core::limits::{LEASE_CEILING_MS, LEASES_MAX};
 use parking_lot::Mutex;
 use rusqlite::{Connection, Row};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::question::{Asked, Lease, Until};
 use crate::clock::after_ms;
@@ -21,8 +21,8 @@ pub const MIGRATIONS: &[&str] = &[include_str!("leases.sql")];
 const COLUMNS: &str =
     "id, principal, tool, tool_digest, covers, granted_by, granted_at_ms, ends_at_ms";
 
-/// One lease in force.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One lease in force, as the control socket and the command line show it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Leased {
     /// Its name, by which it is revoked.
     pub id: String,
@@ -48,15 +48,6 @@ impl Leased {
             && self.tool == asked.tool
             && self.tool_digest == asked.tool_digest
             && self.covers.covers(&asked.digest, &asked.arguments)
-    }
-
-    /// Returns it as the control socket and the command line show it.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "id": self.id, "principal": self.principal, "tool": self.tool,
-            "tool_digest": self.tool_digest, "covers": self.covers, "granted_by": self.granted_by,
-            "granted_at_ms": self.granted_at_ms, "ends_at_ms": self.ends_at_ms,
-        })
     }
 }
 

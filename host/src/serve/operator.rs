@@ -128,7 +128,7 @@ impl Operator {
             }
             "clawhost.approvals.leases" => {
                 let leases = approvals.leases().await.map_err(unavailable)?;
-                Ok(json!({"leases": Value::from_iter(leases.iter().map(|one| one.to_json()))}))
+                Ok(json!({"leases": leases}))
             }
             "clawhost.approvals.revoke" => {
                 let revoked = approvals.revoke(params.text("id")?).await.map_err(unavailable)?;
