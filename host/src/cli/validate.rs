@@ -11,7 +11,7 @@ use clawhost_core::manifest::{
     self, DocumentError, Documents as _, Manifest, PRIMITIVE_NOT_FOUND, Profile, Settings,
     ToolBinding,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::args::ValidateArgs;
 use super::fail::{Fail, print_document};
@@ -30,13 +30,7 @@ pub(super) async fn run(args: ValidateArgs) -> Result<u8, Fail> {
         Err(problems) => problems,
     };
     if args.json {
-        let rows = problems.iter().map(|problem| {
-            json!({
-                "code": problem.code, "file": problem.file, "line": problem.line,
-                "column": problem.column, "reason": problem.reason, "help": problem.help,
-            })
-        });
-        show::json(&json!({"valid": false, "problems": Value::from_iter(rows)}));
+        show::json(&json!({"valid": false, "problems": problems}));
     } else {
         problems.iter().for_each(print_document);
         eprintln!("{} problem(s)", problems.len());
