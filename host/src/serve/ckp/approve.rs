@@ -11,7 +11,7 @@ use clawhost_core::limits::APPROVAL_EARLY_MS;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::session::{Authority, Session};
+use super::session::{Authority, ClawSession};
 use crate::approvals::{Answer, Approver};
 use crate::serve::calls::Calls;
 use crate::serve::message::{Fault, Outcome};
@@ -39,7 +39,7 @@ impl Word {
     }
 }
 
-impl<C: Calls> Session<C> {
+impl<C: Calls> ClawSession<C> {
     pub(super) fn word(
         &self,
         params: Params<'_>,

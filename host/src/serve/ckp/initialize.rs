@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::heartbeat;
 use super::method::Served;
-use super::session::{Agreed, Session};
+use super::session::{Agreed, ClawSession};
 use crate::gate::SessionTerms;
 use crate::offload;
 use crate::serve::calls::Calls;
@@ -47,7 +47,7 @@ struct Capabilities {
     events: bool,
 }
 
-impl<C: Calls> Session<C> {
+impl<C: Calls> ClawSession<C> {
     pub(super) fn initialize(&self, params: Params<'_>) -> Outcome {
         let asked = Asked::read(params)?;
         let version = agree(asked.version)?;

@@ -11,7 +11,7 @@ use clawhost_core::truncate;
 use clawhost_core::uri::Kind;
 use serde_json::{Value, json};
 
-use super::session::{Answer, Session};
+use super::session::{Answer, ClawSession};
 use crate::clock::{read_rfc3339, rfc3339};
 use crate::memory::{Compacted, Entry, Found, Memory, NewEntry, Query, QueryKind, Scope};
 use crate::serve::calls::Calls;
@@ -22,7 +22,7 @@ use crate::telemetry::Event;
 /// The name of a store that does not exist may be anything.
 const STORE_SHOWN_BYTES_MAX: usize = 256;
 
-impl<C: Calls> Session<C> {
+impl<C: Calls> ClawSession<C> {
     pub(super) fn memory_store(&self, params: Params<'_>) -> Result<Answer, Fault> {
         let store = self.local_name(params, "store", Kind::Memory, params.name("store")?)?;
         let entries = params.list("entries")?.iter().enumerate();

@@ -34,9 +34,9 @@ pub(crate) enum Authority {
 /// One session of one client, and of what trace its next requests are part. Cheap to clone; the last clone
 /// ends what it runs.
 #[derive(Debug)]
-pub(crate) struct Session<C>(Arc<Inner<C>>, Option<TraceParent>);
+pub(crate) struct ClawSession<C>(Arc<Inner<C>>, Option<TraceParent>);
 
-impl<C> Clone for Session<C> {
+impl<C> Clone for ClawSession<C> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0), self.1)
     }
@@ -119,7 +119,7 @@ impl<C> Drop for Inner<C> {
     }
 }
 
-impl<C: Calls> Session<C> {
+impl<C: Calls> ClawSession<C> {
     /// Returns a session of `principal` that has not begun. What it has to say unasked goes to
     /// `notices`.
     pub(crate) fn new(

@@ -12,13 +12,13 @@ use clawhost_core::uri::Kind;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::session::{Agreed, Answer, Authority, Session};
+use super::session::{Agreed, Answer, Authority, ClawSession};
 use crate::serve::calls::Calls;
 use crate::serve::message::Fault;
 use crate::serve::params::Params;
 use crate::swarm::{Report, Status, Swarm, SwarmEvent, Task};
 
-impl<C: Calls> Session<C> {
+impl<C: Calls> ClawSession<C> {
     pub(super) fn swarm_delegate(&self, params: Params<'_>) -> Result<Answer, Fault> {
         let task_id = params.name("task_id")?.to_owned();
         let task = Params::within(params.object("task")?, "task.");

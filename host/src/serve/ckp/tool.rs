@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::content;
 use super::progress;
-use super::session::{Agreed, Answer, Inner, Session, Ticket, until};
+use super::session::{Agreed, Answer, ClawSession, Inner, Ticket, until};
 use crate::gate::CallContext;
 use crate::host::ToolCall;
 use crate::replay::{Key, Replay};
@@ -83,7 +83,7 @@ impl Asked {
         Ok(())
     }
 
-    fn call<C: Calls>(self, session: &Session<C>, agreed: &Agreed) -> ToolCall {
+    fn call<C: Calls>(self, session: &ClawSession<C>, agreed: &Agreed) -> ToolCall {
         let inner = session.inner();
         let sink = || progress::sink(&self.request_id, inner.notices.clone());
         let progress = agreed.progress.then(sink);
@@ -119,7 +119,7 @@ fn other_version<const N: usize>(uri: &LocalUri, there: [Option<&str>; N]) -> Op
     Some(format!("is not here in version {wanted}"))
 }
 
-impl<C: Calls> Session<C> {
+impl<C: Calls> ClawSession<C> {
     /// Returns the name by which `text` means something of the host's, in the version that is there.
     pub(super) fn local_name(
         &self,

@@ -35,10 +35,10 @@ pub(super) struct McpSessions {
 /// That a session is used, as long as there is a copy of this beside the one that is kept here. When a copy goes, the
 /// session was used last.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Used(Arc<Session>);
+pub(super) struct Used(Arc<HttpSession>);
 
 #[derive(Debug)]
-struct Session {
+struct HttpSession {
     end: SessionEnd,
     last: Mutex<Instant>,
     /// The ids of its requests that are under way.
@@ -198,7 +198,7 @@ fn over(known: &BTreeMap<SessionId, Used>, fewer_than: usize) -> Vec<SessionId> 
     ends.map(|(_, (_, id))| Arc::clone(id)).collect()
 }
 
-impl Session {
+impl HttpSession {
     /// Returns the missed answers, without those that were kept for long enough.
     fn fresh(&self) -> MutexGuard<'_, VecDeque<Missed>> {
         let mut missed = self.missed.lock();
@@ -207,7 +207,7 @@ impl Session {
     }
 }
 
-impl Default for Session {
+impl Default for HttpSession {
     fn default() -> Self {
         let (end, underway, missed) = <(SessionEnd, _, _)>::default();
         Self { end, last: Mutex::new(Instant::now()), underway, missed }

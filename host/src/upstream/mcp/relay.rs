@@ -15,7 +15,7 @@ use tracing::debug;
 
 use super::failure::Failure;
 use super::message;
-use super::session::{Session, Wire, within};
+use super::session::{ServerSession, Wire, within};
 use super::waiting::Outcome;
 use super::{Parts, Server, ServerPlan};
 use crate::dialogue::Caller;
@@ -36,7 +36,7 @@ pub struct Restart {
 
 /// One life of a program, from its `initialize` to its end.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ProgramLife(Weak<Session>);
+pub(crate) struct ProgramLife(Weak<ServerSession>);
 
 /// Why a message that was passed on has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl Server {
         }
     }
 
-    fn living(&self, life: &ProgramLife) -> Result<Arc<Session>, NoResult> {
+    fn living(&self, life: &ProgramLife) -> Result<Arc<ServerSession>, NoResult> {
         let now = self.0.session.borrow().clone();
         now.filter(|now| Arc::as_ptr(now) == life.0.as_ptr()).ok_or(NoResult::Over)
     }
@@ -146,7 +146,7 @@ impl Server {
     }
 }
 
-impl Session {
+impl ServerSession {
     async fn relay(
         &self,
         method: &str,

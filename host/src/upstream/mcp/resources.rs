@@ -15,10 +15,10 @@ use tracing::debug;
 use super::failure::Failure;
 use super::mirror;
 use super::reply::{self, list, object, wrong};
-use super::session::{Ask, Session};
+use super::session::{Ask, ServerSession};
 use crate::offload;
 
-impl Session {
+impl ServerSession {
     /// Returns the lists of `kinds`. One that cannot be had is empty: the tools are there all the same.
     pub(super) async fn exposed(
         &self,

@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::offers::{Offers, State};
 use super::plan::{Endpoint, Parts, ServerPlan};
 use super::relay::Restart;
-use super::session::{Ask, Session};
+use super::session::{Ask, ServerSession};
 use super::supervise::Supervisor;
 use super::{mirror, questions, reply, resources};
 use crate::dialogue::Caller;
@@ -37,7 +37,7 @@ pub(super) struct Inner {
     may_ask: bool,
     pub(super) secrets: Secrets,
     offers: watch::Receiver<Offers>,
-    pub(super) session: watch::Receiver<Option<Arc<Session>>>,
+    pub(super) session: watch::Receiver<Option<Arc<ServerSession>>>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -132,7 +132,7 @@ impl Server {
     /// Asks the server, and again with what the caller's client answers where the server wants that.
     async fn asked(
         &self,
-        session: &Session,
+        session: &ServerSession,
         mut ask: Ask,
         read: impl Fn(Value) -> Result<ToolReply, Failure>,
     ) -> Result<ToolReply, Failure> {
@@ -191,7 +191,7 @@ impl Server {
     }
 
     /// Returns the connection, waiting until `deadline` while it is being made.
-    pub(super) async fn session(&self, deadline: Instant) -> Result<Arc<Session>, Failure> {
+    pub(super) async fn session(&self, deadline: Instant) -> Result<Arc<ServerSession>, Failure> {
         let mut offers = self.0.offers.clone();
         let known = offers.wait_for(|offers| offers.state != State::Connecting);
         let waited = timeout_at(deadline.into(), known).await.map_err(|_| Failure::Timeout)?;

@@ -20,7 +20,7 @@ use super::failure::{Failure, told};
 use super::handshake::Hello;
 use super::pipe::Pipe;
 use super::questions::{Granted, capabilities};
-use super::session::{Session, Wire};
+use super::session::{ServerSession, Wire};
 use super::web::Web;
 use super::{Endpoint, Offers, Parts, Restart, ServerPlan, State, credentials};
 use crate::jail::{self, JailError, JailSpec};
@@ -35,7 +35,7 @@ pub(super) struct Supervisor {
     /// Its messages are passed on by somebody else: it is asked nothing but `initialize`.
     pub(super) relayed: Option<Restart>,
     pub(super) offers: watch::Sender<Offers>,
-    pub(super) session: watch::Sender<Option<Arc<Session>>>,
+    pub(super) session: watch::Sender<Option<Arc<ServerSession>>>,
     pub(super) stop: CancellationToken,
     /// The jail of a program, opened when it is first started: what replaces a folder later is not
     /// let in with the next start.
@@ -136,7 +136,8 @@ impl Supervisor {
         let granted = Granted::of(&self.plan).map(Arc::new);
         let beside = (Arc::clone(&changed), granted);
         let (pipe, driver) = Pipe::open(child, complaints, secrets, beside);
-        let session = Arc::new(Session::new(Wire::Pipe(pipe), capabilities(&self.plan.expose)));
+        let session =
+            Arc::new(ServerSession::new(Wire::Pipe(pipe), capabilities(&self.plan.expose)));
         // Told by whichever of the two ends first; the program is gone when both have.
         let over = self.stop.child_token();
         let work = async {
@@ -178,7 +179,7 @@ impl Supervisor {
             Err(reason) => return reason,
         };
         let wire = Wire::Web(Arc::clone(&web));
-        let session = Arc::new(Session::new(wire, capabilities(&self.plan.expose)));
+        let session = Arc::new(ServerSession::new(wire, capabilities(&self.plan.expose)));
         let changed = Notify::new();
         tokio::select! {
             failure = self.serve(&session, probes, &changed, life) => {
@@ -208,7 +209,7 @@ impl Supervisor {
     /// Meets the server, and publishes its tools whenever they change. Returns why that ended.
     async fn serve(
         &self,
-        session: &Arc<Session>,
+        session: &Arc<ServerSession>,
         probes: bool,
         changed: &Notify,
         life: &mut ConnectionLife,
@@ -239,7 +240,12 @@ impl Supervisor {
         self.look_again(session, changed, &mut life.calm).await
     }
 
-    async fn look_again(&self, session: &Session, changed: &Notify, calm: &mut Calm) -> Failure {
+    async fn look_again(
+        &self,
+        session: &ServerSession,
+        changed: &Notify,
+        calm: &mut Calm,
+    ) -> Failure {
         let is_web = matches!(session.wire, Wire::Web(_));
         loop {
             match timeout(Duration::from_millis(BRIDGE_RELIST_MS), changed.notified()).await {
@@ -260,7 +266,7 @@ impl Supervisor {
         }
     }
 
-    async fn exposed(&self, session: &Session, deadline: Instant) -> Exposed {
+    async fn exposed(&self, session: &ServerSession, deadline: Instant) -> Exposed {
         session.exposed(&self.plan.expose.kinds, &self.parts.secrets.redactor(), deadline).await
     }
 

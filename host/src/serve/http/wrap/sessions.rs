@@ -19,9 +19,9 @@ use crate::serve::message::INVALID_REQUEST;
 use crate::upstream::mcp::{NoResult, ProgramLife};
 
 /// All of them, by id.
-pub(super) type Sessions = Mutex<HashMap<String, Session>>;
+pub(super) type Sessions = Mutex<HashMap<String, WrapSession>>;
 
-pub(super) struct Session {
+pub(super) struct WrapSession {
     pub(super) life: ProgramLife,
     /// What its client can be asked for.
     pub(super) can: Option<ClientCapabilities>,
@@ -44,7 +44,7 @@ struct Listening {
     place: Weak<OwnedSemaphorePermit>,
 }
 
-impl Session {
+impl WrapSession {
     pub(super) fn new(life: ProgramLife, can: Option<ClientCapabilities>) -> Self {
         Self {
             life,
@@ -108,7 +108,7 @@ impl Session {
 
 /// Where there are as many as may be, ends the session unused for longest of those that wait for nothing; one
 /// that listens after all others.
-pub(super) fn make_room(sessions: &mut HashMap<String, Session>) {
+pub(super) fn make_room(sessions: &mut HashMap<String, WrapSession>) {
     if sessions.len() < WRAP_SESSIONS_MAX {
         return;
     }
@@ -126,8 +126,8 @@ mod tests {
     use super::super::refusal::SILENT;
     use super::*;
 
-    fn session() -> Session {
-        Session::new(ProgramLife::default(), None)
+    fn session() -> WrapSession {
+        WrapSession::new(ProgramLife::default(), None)
     }
 
     #[test]

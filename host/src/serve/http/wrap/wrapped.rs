@@ -28,7 +28,7 @@ use super::super::server::{Answers, listen, start};
 use super::super::{BoundServer, HttpOptions};
 use super::call::{self, Answer, Asking, Said};
 use super::refusal::{NO_SESSION, Refusal};
-use super::sessions::{Session, Sessions, make_room};
+use super::sessions::{Sessions, WrapSession, make_room};
 use crate::offload;
 use crate::random;
 use crate::secrets::Secret;
@@ -204,7 +204,7 @@ impl Wrapped {
         let mut sessions = self.sessions.lock();
         sessions.retain(|_, session| self.server.is_in(&session.life));
         make_room(&mut sessions);
-        sessions.insert(name, Session::new(life, can));
+        sessions.insert(name, WrapSession::new(life, can));
     }
 
     /// Streams what the process says unasked, in the place of an earlier stream of the session.
