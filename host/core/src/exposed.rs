@@ -252,9 +252,9 @@ pub fn shared(all: &[Served]) -> Vec<String> {
 /// What of several servers one caller may use. What two of them have under the same name is nobody's,
 /// so no server can put its own in the place of another's.
 #[derive(Debug)]
-pub struct Offers<'a>(pub Vec<&'a Served>);
+pub struct UsableLists<'a>(pub Vec<&'a Served>);
 
-impl<'a> Offers<'a> {
+impl<'a> UsableLists<'a> {
     /// Returns the items of a list, in the order of the servers.
     pub fn list(&self, list: List) -> Vec<&'a Value> {
         let all = self.of(list.kind()).flat_map(|served| served.lists.items(list));
@@ -317,7 +317,7 @@ mod tests {
     fn what_two_servers_have_is_nobodys() {
         let a = served("a", Kind::Resources, &[(List::Resources, &["x:1", "x:2"])]);
         let b = served("b", Kind::Resources, &[(List::Resources, &["x:2", "x:3"])]);
-        let offers = Offers(vec![&a, &b]);
+        let offers = UsableLists(vec![&a, &b]);
         assert_eq!((offers.resource("x:1"), offers.resource("x:3")), (Some("a"), Some("b")));
         assert_eq!((offers.resource("x:2"), offers.resource("x:4")), (None, None));
         let listed: Vec<_> =
@@ -331,14 +331,14 @@ mod tests {
     fn an_address_of_one_servers_list_and_anothers_pattern_is_nobodys() {
         let a = served("a", Kind::Resources, &[(List::Resources, &["x:1/data", "z:1"])]);
         let b = served("b", Kind::Resources, &[(List::Templates, &["x:{id}/data", "y:{id}"])]);
-        let offers = Offers(vec![&a, &b]);
+        let offers = UsableLists(vec![&a, &b]);
         assert_eq!((offers.resource("x:1/data"), offers.resource("x:2/data")), (None, Some("b")));
         assert_eq!((offers.resource("z:1"), offers.resource("x:2/other")), (Some("a"), None));
         let listed: Vec<_> =
             offers.list(List::Resources).into_iter().map(|item| &item["uri"]).collect();
         assert_eq!(listed, ["z:1"], "what cannot be read is not listed");
         let c = served("c", Kind::Resources, &[(List::Templates, &["x:{+path}"])]);
-        assert_eq!(Offers(vec![&a, &b, &c]).resource("x:2/data"), None, "two could have it");
+        assert_eq!(UsableLists(vec![&a, &b, &c]).resource("x:2/data"), None, "two could have it");
         let told = "a and b have 1 names in common, such as `x:1/data`: nothing of these is served";
         assert_eq!(shared(&[a, b]), [told]);
     }
@@ -348,7 +348,7 @@ mod tests {
         let lists: &[(List, &[&str])] =
             &[(List::Resources, &["x:1"]), (List::Templates, &["x:{id}"])];
         let a = served("a", Kind::Resources, lists);
-        assert_eq!(Offers(vec![&a]).resource("x:1"), Some("a"));
+        assert_eq!(UsableLists(vec![&a]).resource("x:1"), Some("a"));
         assert_eq!(shared(&[a]), [""; 0]);
     }
 
@@ -356,7 +356,7 @@ mod tests {
     fn completions_are_of_the_server_that_has_the_prompt() {
         let lists: &[(List, &[&str])] = &[(List::Prompts, &["p"]), (List::Templates, &["x:{id}"])];
         let all = Kind::ALL.map(|kind| served(kind.name(), kind, lists));
-        let offers = Offers(all.iter().collect());
+        let offers = UsableLists(all.iter().collect());
         assert_eq!(offers.prompt("p"), Some("prompts"));
         assert_eq!(offers.completion(List::Prompts, "p"), Some("completions"));
         assert_eq!(offers.completion(List::Templates, "x:{id}"), Some("completions"));

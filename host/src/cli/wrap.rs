@@ -24,7 +24,7 @@ use crate::regular;
 use crate::sandbox::Backends;
 use crate::secrets::{Secret, Secrets};
 use crate::serve::{HttpOptions, Shutdown, WrapOptions, serve_wrapped};
-use crate::upstream::mcp::{Offers, Parts, Restart, Server, State};
+use crate::upstream::mcp::{Parts, Restart, Server, ServerOffers, State};
 
 /// What stands before the names of this verb's variables.
 const VARIABLE: &str = "CLAW_MCP_STDIO_";
@@ -141,7 +141,7 @@ async fn serve(server: Server, options: WrapOptions, profile: String) -> Result<
 }
 
 /// Says whenever the program has ended, and why.
-async fn tell(mut offers: watch::Receiver<Offers>) {
+async fn tell(mut offers: watch::Receiver<ServerOffers>) {
     while offers.changed().await.is_ok() {
         if let State::Failed { reason, attempt, wait, .. } = &offers.borrow_and_update().state {
             let wait_ms = wait.as_millis();

@@ -12,7 +12,7 @@ use clawhost_core::manifest::{AuditSettings, LimitSettings, Manifest};
 use clawhost_core::policy::AuditTerms;
 
 use super::Host;
-use super::reload::{Offers, Stock};
+use super::reload::{BuilderOffers, Stock};
 use super::services::{MIGRATIONS, Outside, Services};
 use crate::audit::{self, AuditLog, SigningKey};
 use crate::dispatch::{Dispatch, Parts, Terms};
@@ -31,7 +31,7 @@ pub struct HostBuilder {
     manifest: Manifest,
     audit: Dir,
     audit_key: Option<SigningKey>,
-    offers: Offers,
+    offers: BuilderOffers,
     cache: Option<CodeCache>,
     compiler: Option<File>,
     limits: LimitSettings,
@@ -78,7 +78,7 @@ impl HostBuilder {
             manifest,
             audit,
             audit_key: None,
-            offers: Offers::default(),
+            offers: BuilderOffers::default(),
             cache: None,
             compiler: None,
             limits: LimitSettings::default(),

@@ -28,7 +28,7 @@ pub(super) use self::plan::{Plan, Use};
 pub(super) use self::remote::Remote;
 use super::Sources;
 use crate::sandbox::{Backends, Sandbox};
-use crate::upstream::mcp::{Offers, Parts, Server, ServerPlan, State};
+use crate::upstream::mcp::{Parts, Server, ServerOffers, ServerPlan, State};
 
 /// A tool of a server, by the server's own name for it.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub(super) struct Connection {
     /// Attempts that failed since it could last be called.
     failures: u32,
     sessions: Sessions,
-    offers: watch::Receiver<Offers>,
+    offers: watch::Receiver<ServerOffers>,
     generation: u64,
     /// It was ready or failed at least once.
     is_known: bool,
@@ -225,7 +225,7 @@ impl Connection {
 
     /// Takes in what the server says now. Says whether its tools are other ones.
     async fn refresh(&mut self, sources: &Sources, again: bool) -> bool {
-        let Offers { state, tools, exposed, generation, .. } =
+        let ServerOffers { state, tools, exposed, generation, .. } =
             self.offers.borrow_and_update().clone();
         self.exposed = exposed;
         match state {

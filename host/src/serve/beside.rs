@@ -6,7 +6,7 @@
 //! than a reply may be is refused.
 
 use clawhost_core::error::{CallError, ErrorKind, Limit};
-use clawhost_core::exposed::{Kind, List, Offers};
+use clawhost_core::exposed::{Kind, List, UsableLists};
 use clawhost_core::json::put;
 use clawhost_core::limits::REPLY_BYTES_MAX;
 use clawhost_core::reply::ToolReply;
@@ -158,11 +158,11 @@ impl<C: Calls> McpServer<C> {
     }
 
     /// Asks what this client may use, which is what it may call.
-    fn offered<T>(&self, ask: impl FnOnce(&Offers<'_>) -> T) -> T {
+    fn offered<T>(&self, ask: impl FnOnce(&UsableLists<'_>) -> T) -> T {
         let (catalog, tools) = (self.calls.catalog(), self.calls.list(&self.principal));
         let may_call = |name: &str| tools.iter().any(|tool| tool.definition.name == name);
         let offered = catalog.exposed.iter().filter(|served| may_call(&served.tool));
-        ask(&Offers(offered.collect()))
+        ask(&UsableLists(offered.collect()))
     }
 
     /// Returns as much of a list as fits a reply, and where the rest begins.

@@ -35,7 +35,7 @@ mod waiting;
 mod web;
 
 pub use failure::SERVER_ERROR;
-pub use offers::{Offers, State};
+pub use offers::{ServerOffers, State};
 pub use plan::{Endpoint, Parts, ServerPlan};
 pub use questions::INPUT_REQUIRED;
 pub use relay::Restart;

@@ -17,7 +17,7 @@ use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
-use super::offers::{Offers, State};
+use super::offers::{ServerOffers, State};
 use super::plan::{Endpoint, Parts, ServerPlan};
 use super::relay::Restart;
 use super::session::{Ask, ServerSession};
@@ -36,7 +36,7 @@ pub(super) struct Inner {
     /// What it asks of its callers' clients is passed on.
     may_ask: bool,
     pub(super) secrets: Secrets,
-    offers: watch::Receiver<Offers>,
+    offers: watch::Receiver<ServerOffers>,
     pub(super) session: watch::Receiver<Option<Arc<ServerSession>>>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -52,7 +52,7 @@ impl Server {
     }
 
     pub(super) fn kept(plan: ServerPlan, parts: Parts, relayed: Option<Restart>) -> Self {
-        let (offers, offered) = watch::channel(Offers::none());
+        let (offers, offered) = watch::channel(ServerOffers::none());
         let (session, current) = watch::channel(None);
         let stop = CancellationToken::new();
         let (name, is_web) = (plan.name.clone(), matches!(plan.endpoint, Endpoint::Http { .. }));
@@ -70,7 +70,7 @@ impl Server {
     }
 
     /// Returns what it offers, now and from now on.
-    pub fn offers(&self) -> watch::Receiver<Offers> {
+    pub fn offers(&self) -> watch::Receiver<ServerOffers> {
         self.0.offers.clone()
     }
 

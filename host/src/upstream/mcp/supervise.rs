@@ -22,7 +22,7 @@ use super::pipe::Pipe;
 use super::questions::{Granted, capabilities};
 use super::session::{ServerSession, Wire};
 use super::web::Web;
-use super::{Endpoint, Offers, Parts, Restart, ServerPlan, State, credentials};
+use super::{Endpoint, Parts, Restart, ServerOffers, ServerPlan, State, credentials};
 use crate::jail::{self, JailError, JailSpec};
 use crate::random;
 use crate::upstream::oauth::Tokens;
@@ -34,7 +34,7 @@ pub(super) struct Supervisor {
     pub(super) parts: Parts,
     /// Its messages are passed on by somebody else: it is asked nothing but `initialize`.
     pub(super) relayed: Option<Restart>,
-    pub(super) offers: watch::Sender<Offers>,
+    pub(super) offers: watch::Sender<ServerOffers>,
     pub(super) session: watch::Sender<Option<Arc<ServerSession>>>,
     pub(super) stop: CancellationToken,
     /// The jail of a program, opened when it is first started: what replaces a folder later is not
