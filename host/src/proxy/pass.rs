@@ -26,7 +26,7 @@ use crate::offload;
 use crate::sandbox::{Masked, mask};
 use crate::sse::Events;
 use crate::upstream::http::ResponseBody;
-use crate::upstream::provider::{Answered, Api, Caller, Forward, Forwarded, Held};
+use crate::upstream::provider::{Answered, Api, Caller, Forward, Forwarded, HeldReservation};
 
 impl Proxy {
     /// Passes a request on, and its answer back.
@@ -97,7 +97,7 @@ struct Passing {
     proxy: Proxy,
     asked: Asked,
     body: Masked<ResponseBody>,
-    held: Box<Held>,
+    held: Box<HeldReservation>,
     told: Told,
     /// The beginning of an event that has not ended.
     begun: BytesMut,

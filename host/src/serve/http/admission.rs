@@ -47,7 +47,7 @@ pub(super) struct Right {
 }
 
 /// What a request keeps until it is answered: its connection, and its right to be answered.
-pub(super) type Held = (Busy, Permit);
+pub(super) type HeldRoom = (Busy, Permit);
 
 /// What a place is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Bounds {
         &self,
         request: Request,
         seat: &Arc<Seat>,
-    ) -> Result<(Asked, Held), Denied> {
+    ) -> Result<(Asked, HeldRoom), Denied> {
         seat.touch();
         let one = match Arc::clone(&self.requests).try_acquire_owned() {
             Ok(one) => one,
@@ -107,7 +107,7 @@ impl Bounds {
         &self,
         request: Request,
         seat: &Arc<Seat>,
-    ) -> Result<(Asked, Held), Denied> {
+    ) -> Result<(Asked, HeldRoom), Denied> {
         let asked = match read_request(request, URGENT_REQUEST_BYTES_MAX).await {
             Err(denied) if denied.status == StatusCode::PAYLOAD_TOO_LARGE => {
                 return Err(too_many(HTTP_REQUESTS_PER_AGENT_MAX, "requests"));

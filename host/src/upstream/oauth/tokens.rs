@@ -22,12 +22,12 @@ pub(crate) struct Tokens {
     pub(super) auth: McpAuth,
     pub(super) client: HttpClient,
     pub(super) secrets: Secrets,
-    held: Mutex<Held>,
+    held: Mutex<HeldToken>,
 }
 
 /// What is known at the moment.
 #[derive(Default)]
-struct Held {
+struct HeldToken {
     token: Option<Token>,
     /// When it failed last to get one, and why.
     failed: Option<(Instant, NoToken)>,
@@ -67,7 +67,7 @@ impl Token {
     }
 }
 
-impl Held {
+impl HeldToken {
     fn header(&self, refused: Option<&HeaderValue>) -> Option<HeaderValue> {
         let good = self.token.as_ref().filter(|token| token.is_good(refused));
         good.map(|token| token.header.clone())
@@ -135,7 +135,7 @@ impl Tokens {
             held.failed = Some((Instant::now(), none.clone()));
         })?;
         let header = token.header.clone();
-        *held = Held { token: Some(token), failed: None };
+        *held = HeldToken { token: Some(token), failed: None };
         Ok(header)
     }
 

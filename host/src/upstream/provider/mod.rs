@@ -29,5 +29,5 @@ pub use self::book::MIGRATIONS;
 pub(crate) use self::book::read_costs;
 pub use self::costs::{Caller, Cost};
 pub use self::embed::{Embed, EmbedError};
-pub use self::forward::{Answered, Forward, Forwarded, Held};
+pub use self::forward::{Answered, Forward, Forwarded, HeldReservation};
 pub use self::providers::{Providers, UsageSink};
