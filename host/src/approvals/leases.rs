@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, Row};
 use serde_json::json;
 
-use super::question::{Asked, Lease, Until};
+use super::question::{Lease, Question, Until};
 use crate::clock::after_ms;
 use crate::state::{Database, DatabaseError};
 
@@ -43,7 +43,7 @@ pub struct Leased {
 }
 
 impl Leased {
-    fn allows(&self, asked: &Asked) -> bool {
+    fn allows(&self, asked: &Question) -> bool {
         self.principal == asked.principal
             && self.tool == asked.tool
             && self.tool_digest == asked.tool_digest
@@ -70,7 +70,7 @@ impl Leases {
     /// [`DatabaseError`].
     pub(super) async fn find(
         &self,
-        asked: &Asked,
+        asked: &Question,
         now_ms: i64,
     ) -> Result<Option<Leased>, DatabaseError> {
         if let Some(lease) = self.session.lock().iter().find(|lease| lease.allows(asked)) {
@@ -94,7 +94,7 @@ impl Leases {
     pub(super) async fn grant(
         &self,
         id: String,
-        asked: &Asked,
+        asked: &Question,
         lease: Lease,
         by: String,
         now_ms: i64,

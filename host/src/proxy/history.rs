@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tracing::field;
 
-use super::Asked;
+use super::ModelRequest;
 use super::refused::Refused;
 use crate::clock;
 use crate::offload;
@@ -139,7 +139,7 @@ impl Record {
     /// nothing.
     pub(super) fn open(
         history: Option<&History>,
-        asked: &Asked,
+        asked: &ModelRequest,
         tools: usize,
         is_compiled: bool,
     ) -> Self {

@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use super::answer::kept;
 use super::history::Record;
 use super::refused::Refused;
-use super::{Asked, Body, CALLER, Proxy};
+use super::{Body, CALLER, ModelRequest, Proxy};
 use crate::offload;
 use crate::sandbox::{Masked, mask};
 use crate::sse::Events;
@@ -32,7 +32,7 @@ impl Proxy {
     /// Passes a request on, and its answer back.
     pub(super) async fn pass(
         &self,
-        asked: Asked,
+        asked: ModelRequest,
         mut record: Record,
     ) -> Result<Response<Body>, Refused> {
         let forwarded = self.ask(&asked.agent, &asked.forward, PROXY_PASS_MS).await;
@@ -95,7 +95,7 @@ fn read(redactor: &Redactor, whole: &Bytes) -> (Bytes, Value) {
 /// A stream on its way.
 struct Passing {
     proxy: Proxy,
-    asked: Asked,
+    asked: ModelRequest,
     body: Masked<ResponseBody>,
     held: Box<HeldReservation>,
     told: Told,

@@ -16,7 +16,7 @@ use rmcp::service::Peer;
 use serde_json::Value;
 
 use super::questions;
-use crate::approvals::{Answer, Approvals, Approver, Asked, Pending, Shown};
+use crate::approvals::{Answer, Approvals, Approver, Pending, Question, Shown};
 
 /// The one field of the form, and the name of the question among a result's input requests.
 const APPROVE: &str = "approve";
@@ -73,7 +73,7 @@ fn form(pending: &Pending) -> Option<ElicitRequestParams> {
     })
 }
 
-fn message(asked: &Asked, arguments: &Shown) -> String {
+fn message(asked: &Question, arguments: &Shown) -> String {
     format!(
         "May `{}` run? Reason: {}. Arguments:\n{}",
         visible::line(&asked.tool),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     fn asked(arguments: Value) -> Pending {
-        let asked = Asked {
+        let asked = Question {
             call: String::new(),
             request_id: None,
             principal: "a".to_owned(),

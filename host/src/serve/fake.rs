@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use super::calls::{Calls, Services};
 use super::framer::serve_lines;
-use crate::approvals::{self, Approvals, Asked};
+use crate::approvals::{self, Approvals, Question};
 use crate::clock::Clock;
 use crate::host::{Principal, ToolCall};
 use crate::secrets::Secrets;
@@ -275,8 +275,8 @@ impl State {
     }
 }
 
-fn question(call: ToolCall) -> Asked {
-    Asked {
+fn question(call: ToolCall) -> Question {
+    Question {
         call: String::new(),
         request_id: call.context.request_id,
         principal: call.principal.0,

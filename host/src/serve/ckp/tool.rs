@@ -21,7 +21,7 @@ use crate::serve::message::{Fault, INVALID_REQUEST};
 use crate::serve::params::Params;
 
 /// What a call says, in the right shape.
-struct Asked {
+struct CallParams {
     name: String,
     arguments: Value,
     request_id: String,
@@ -30,7 +30,7 @@ struct Asked {
     policy: Option<LocalUri>,
 }
 
-impl Asked {
+impl CallParams {
     fn read(params: Params<'_>) -> Result<Self, Fault> {
         let name = params.name("name")?.to_owned();
         let arguments = Value::Object(params.object("arguments")?.clone());
@@ -135,7 +135,7 @@ impl<C: Calls> ClawSession<C> {
     }
 
     pub(super) fn tool_call(&self, params: Params<'_>) -> Result<Answer, Fault> {
-        let asked = Asked::read(params)?;
+        let asked = CallParams::read(params)?;
         let manifest = self.inner().calls.services().manifest;
         let ticket = self.ticket().and_then(|ticket| {
             asked.check(&manifest, &ticket.agreed)?;
@@ -152,7 +152,7 @@ impl<C: Calls> ClawSession<C> {
     }
 
     /// Refuses a call that the session does not take. It is a call, and so it is recorded.
-    fn refuse(&self, asked: Asked, Fault { code, message, data, .. }: Fault) -> Answer {
+    fn refuse(&self, asked: CallParams, Fault { code, message, data, .. }: Fault) -> Answer {
         let wrong_time = code == INVALID_REQUEST;
         let kind = if wrong_time { ErrorKind::InvalidRequest } else { ErrorKind::InvalidArguments };
         let refused = Some(CallError { data, ..CallError::new(kind, message) });
@@ -168,7 +168,7 @@ impl<C: Calls> ClawSession<C> {
     /// Runs a call that may be run.
     fn run(
         self,
-        asked: Asked,
+        asked: CallParams,
         Ticket { agreed, .. }: &Ticket,
     ) -> impl Future<Output = Result<Value, CallError>> + Send + use<C> {
         let call = asked.call(&self, agreed);

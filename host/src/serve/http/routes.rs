@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::HttpOptions;
-use super::admission::{Asked, Bounds, Permit, Room, busy};
+use super::admission::{Bounds, Permit, ReadRequest, Room, busy};
 use super::body::{accepted, answer_json, denied, event_stream, read_request, refused};
 use super::claw::{self, Sessions};
 use super::console::Console;
@@ -315,7 +315,7 @@ impl<C: Calls> Agent<C> {
     }
 
     /// Answers a request to `/mcp`.
-    async fn mcp(&self, asked: Asked, permit: &Permit) -> Result<Response<Body>, Denied> {
+    async fn mcp(&self, asked: ReadRequest, permit: &Permit) -> Result<Response<Body>, Denied> {
         let (parts, body) = asked;
         if parts.method != Method::POST {
             return self.mcp_session(parts).await;
@@ -432,7 +432,7 @@ impl<C: Calls> Agent<C> {
     }
 
     /// Answers a request to `/claw`.
-    async fn claw(&self, asked: Asked, permit: &Permit) -> Result<Response<Body>, Denied> {
+    async fn claw(&self, asked: ReadRequest, permit: &Permit) -> Result<Response<Body>, Denied> {
         let (parts, body) = asked;
         match parts.method {
             Method::POST => match message::read(&body) {

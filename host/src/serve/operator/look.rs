@@ -272,12 +272,12 @@ mod tests {
     use clawhost_core::policy::ApprovalTerms;
 
     use super::*;
-    use crate::approvals::Asked;
+    use crate::approvals::Question;
 
     #[test]
     fn one_caller_does_not_bury_the_questions_of_the_others() {
         let asked = |(at, principal): (usize, &str)| {
-            let asked = Asked {
+            let asked = Question {
                 call: String::new(),
                 request_id: None,
                 principal: principal.to_owned(),

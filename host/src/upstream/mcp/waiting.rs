@@ -34,7 +34,7 @@ pub(super) struct Waiting {
 
 #[derive(Debug, Default)]
 struct Table {
-    asked: HashMap<u64, Asked>,
+    asked: HashMap<u64, SentRequest>,
     /// What nobody waits for any longer and is not answered yet, and until when it may be asked for.
     left: HashMap<u64, Instant>,
     /// There was more of that than is kept: until when that may be asked for.
@@ -54,7 +54,7 @@ struct Doubt {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct SentRequest {
     answer: oneshot::Sender<Outcome>,
     caller: Caller,
     progress: Option<Progress>,
@@ -64,7 +64,7 @@ struct Asked {
 
 impl Table {
     /// Returns the request that waits, and its number.
-    fn only(&self) -> Result<(u64, &Asked), Denial> {
+    fn only(&self) -> Result<(u64, &SentRequest), Denial> {
         let now = Instant::now();
         if self.left.values().chain(&self.more_left).any(|until| *until > now) {
             return Err(UNCLEAR);
@@ -123,7 +123,7 @@ impl Waiting {
         let (sender, answer) = oneshot::channel();
         let over = CancellationToken::new().drop_guard();
         let progress = caller.progress.take().map(Progress::new);
-        let asked = Asked { answer: sender, caller, progress, over };
+        let asked = SentRequest { answer: sender, caller, progress, over };
         let mut table = self.table.lock();
         if !table.ended {
             table.asked.insert(id, asked);
