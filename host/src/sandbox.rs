@@ -52,7 +52,7 @@ pub use process::Spawns;
 use process::{ProcessCtx, ProfileJail};
 use provider::ProviderCtx;
 use secrets::CallSecrets;
-use state::Parts;
+use state::StateParts;
 pub use tools::CallTools;
 use tools::ToolsCtx;
 
@@ -261,7 +261,7 @@ impl Sandbox {
         let log = CallLog::new(Arc::clone(&tool), values.clone());
         let tape = self.played.clone().or_else(|| self.grants.record.then(record));
         let tape = tape.unwrap_or_default();
-        let parts = Parts {
+        let parts = StateParts {
             fs: FsCtx::new(Arc::clone(&self.roots), &self.grants.limits).taped(tape.clone()),
             http: HttpCtx::new(self.egress.clone(), client, clock.ends_at())
                 .with_secrets(secrets.clone())

@@ -24,7 +24,7 @@ use crate::regular;
 use crate::sandbox::Backends;
 use crate::secrets::{Secret, Secrets};
 use crate::serve::{HttpOptions, Shutdown, WrapOptions, serve_wrapped};
-use crate::upstream::mcp::{Parts, Restart, Server, ServerOffers, State};
+use crate::upstream::mcp::{Restart, Server, ServerOffers, ServerParts, State};
 
 /// What stands before the names of this verb's variables.
 const VARIABLE: &str = "CLAW_MCP_STDIO_";
@@ -112,7 +112,7 @@ pub(super) async fn run(args: WrapArgs) -> Result<u8, Fail> {
         );
         Fail::usage(reason, &hint)
     })?;
-    let parts = Parts { client: backends.client, secrets };
+    let parts = ServerParts { client: backends.client, secrets };
     let server = Server::relayed(plan, parts, variables.restart()?);
     serve(server, options, entry.sandbox).await
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::refused::Refused;
 use super::{Body, ModelRequest, PATHS, Proxy};
-use crate::upstream::provider::{Api, Forward, Stored};
+use crate::upstream::provider::{Api, Forward, StoredCall};
 
 impl Proxy {
     /// Passes on what is asked about a response: to see it or what it was made of, to stop or to delete it.
@@ -132,7 +132,7 @@ fn asked(agent: &str, provider: String, parts: &Parts) -> Result<ModelRequest, R
     let path = parts.uri.path().to_owned();
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let forward = Forward {
-        api: Api::Stored(Stored { method: parts.method.clone(), path, query }),
+        api: Api::Stored(StoredCall { method: parts.method.clone(), path, query }),
         body: Cow::Owned(Value::Null),
         bytes: Bytes::new(),
         headers: super::passed(&parts.headers),

@@ -28,7 +28,7 @@ pub(super) use self::plan::{Plan, Use};
 pub(super) use self::remote::Remote;
 use super::Sources;
 use crate::sandbox::{Backends, Sandbox};
-use crate::upstream::mcp::{Parts, Server, ServerOffers, ServerPlan, State};
+use crate::upstream::mcp::{Server, ServerOffers, ServerParts, ServerPlan, State};
 
 /// A tool of a server, by the server's own name for it.
 #[derive(Debug)]
@@ -260,7 +260,7 @@ impl Connection {
 fn begun(plan: &Plan, sources: &Sources) -> Result<Server, String> {
     let backends = &sources.backends;
     let endpoint = plan.endpoint(grants(plan, &sources.manifest, backends)?);
-    let parts = Parts { client: backends.client.clone(), secrets: backends.secrets.clone() };
+    let parts = ServerParts { client: backends.client.clone(), secrets: backends.secrets.clone() };
     let (name, expose) = (plan.server.clone(), plan.expose.clone());
     Ok(Server::start(ServerPlan { name, endpoint, expose }, parts))
 }

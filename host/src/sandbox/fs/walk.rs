@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::folder::Folder;
-use super::path::{self, Part, Parts};
+use super::path::{self, Part, PathParts};
 use super::stat::{FileFacts, Kind};
 use super::tree::{Follow, Tree};
 
@@ -49,7 +49,7 @@ pub(super) fn walk(
     path: &str,
     follow: Follow,
 ) -> Result<Target, Fault> {
-    let Parts { reversed, dir_only } = path::parse(path)?;
+    let PathParts { reversed, dir_only } = path::parse(path)?;
     let mut walk = Walk {
         tree,
         above: Vec::new(),

@@ -36,7 +36,7 @@ mod web;
 
 pub use failure::SERVER_ERROR;
 pub use offers::{ServerOffers, State};
-pub use plan::{Endpoint, Parts, ServerPlan};
+pub use plan::{Endpoint, ServerParts, ServerPlan};
 pub use questions::INPUT_REQUIRED;
 pub use relay::Restart;
 pub(crate) use relay::{NoResult, PROGRESS_TOKEN, ProgramLife};

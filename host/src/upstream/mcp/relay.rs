@@ -17,7 +17,7 @@ use super::failure::Failure;
 use super::message;
 use super::session::{ServerSession, Wire, within};
 use super::waiting::Outcome;
-use super::{Parts, Server, ServerPlan};
+use super::{Server, ServerParts, ServerPlan};
 use crate::dialogue::Caller;
 use crate::offload;
 use crate::secrets::Secrets;
@@ -54,7 +54,7 @@ impl Server {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn relayed(plan: ServerPlan, parts: Parts, restart: Restart) -> Self {
+    pub fn relayed(plan: ServerPlan, parts: ServerParts, restart: Restart) -> Self {
         Self::kept(plan, parts, Some(restart))
     }
 

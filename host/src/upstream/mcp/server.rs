@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
 use super::offers::{ServerOffers, State};
-use super::plan::{Endpoint, Parts, ServerPlan};
+use super::plan::{Endpoint, ServerParts, ServerPlan};
 use super::relay::Restart;
 use super::session::{Ask, ServerSession};
 use super::supervise::Supervisor;
@@ -47,11 +47,11 @@ impl Server {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn start(plan: ServerPlan, parts: Parts) -> Self {
+    pub fn start(plan: ServerPlan, parts: ServerParts) -> Self {
         Self::kept(plan, parts, None)
     }
 
-    pub(super) fn kept(plan: ServerPlan, parts: Parts, relayed: Option<Restart>) -> Self {
+    pub(super) fn kept(plan: ServerPlan, parts: ServerParts, relayed: Option<Restart>) -> Self {
         let (offers, offered) = watch::channel(ServerOffers::none());
         let (session, current) = watch::channel(None);
         let stop = CancellationToken::new();

@@ -22,7 +22,7 @@ use super::pipe::Pipe;
 use super::questions::{Granted, capabilities};
 use super::session::{ServerSession, Wire};
 use super::web::Web;
-use super::{Endpoint, Parts, Restart, ServerOffers, ServerPlan, State, credentials};
+use super::{Endpoint, Restart, ServerOffers, ServerParts, ServerPlan, State, credentials};
 use crate::jail::{self, JailError, JailSpec};
 use crate::random;
 use crate::upstream::oauth::Tokens;
@@ -31,7 +31,7 @@ use crate::upstream::oauth::Tokens;
 #[derive(Debug)]
 pub(super) struct Supervisor {
     pub(super) plan: ServerPlan,
-    pub(super) parts: Parts,
+    pub(super) parts: ServerParts,
     /// Its messages are passed on by somebody else: it is asked nothing but `initialize`.
     pub(super) relayed: Option<Restart>,
     pub(super) offers: watch::Sender<ServerOffers>,

@@ -9,7 +9,7 @@ use http::header::HeaderValue;
 use tokio::sync::Mutex;
 use url::Url;
 
-use super::store::Stored;
+use super::store::StoredLogin;
 use crate::clock::now_ms;
 use crate::secrets::Secrets;
 use crate::upstream::http::{HttpClient, sensitive};
@@ -178,7 +178,7 @@ impl Tokens {
         form.extend(Some(("scope", &*scope)).filter(|(_, scope)| !scope.is_empty()));
         let id = self.auth.client_id.as_deref().unwrap_or_default();
         let granted = self.grant(&web, &authority, id, &form).await?;
-        let stored = Stored::new(self, id, resource, granted);
+        let stored = StoredLogin::new(self, id, resource, granted);
         self.hide(&stored)?;
         Ok(stored.token()?)
     }

@@ -24,7 +24,7 @@ mod request;
 mod spend;
 mod wire;
 
-pub use self::api::{Api, Stored};
+pub use self::api::{Api, StoredCall};
 pub use self::book::MIGRATIONS;
 pub(crate) use self::book::read_costs;
 pub use self::costs::{Caller, Cost};

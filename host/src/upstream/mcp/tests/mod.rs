@@ -40,11 +40,11 @@ fn jail_here() -> bool {
     support.available()
 }
 
-fn parts() -> Parts {
+fn parts() -> ServerParts {
     let environment = |name: &str| (name == "TOKEN").then(|| SECRET.into());
     let environment: Box<crate::secrets::Environment> = Box::new(environment);
     let sources = SecretSources { environment: Some(environment), ..SecretSources::default() };
-    Parts { client: HttpClient::system(), secrets: Secrets::new(sources) }
+    ServerParts { client: HttpClient::system(), secrets: Secrets::new(sources) }
 }
 
 fn plan(mode: &str) -> ServerPlan {
