@@ -15,7 +15,7 @@ use std::sync::Arc;
 use clawhost_core::bridged::remembered_as;
 use clawhost_core::catalog::{Refused, ToolDefinition};
 use clawhost_core::descriptor::{self, Credential};
-use clawhost_core::exposed::{Exposed, Kind};
+use clawhost_core::exposed::{Exposed, ExposedKind};
 use clawhost_core::grants::Grants;
 use clawhost_core::manifest::{Manifest, McpServer};
 use futures_util::future::select_all;
@@ -35,7 +35,7 @@ use crate::upstream::mcp::{Server, ServerOffers, ServerParts, ServerPlan, State}
 pub(crate) struct Bridged {
     sessions: Sessions,
     /// What it stands for, where it is no tool of the server.
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<ExposedKind>,
     /// What the server says of it, which is what was accepted.
     pub(crate) definition: ToolDefinition,
     /// Where its server is, unless it is a program.

@@ -6,7 +6,7 @@
 //! than a reply may be is refused.
 
 use clawhost_core::error::{CallError, ErrorKind, Limit};
-use clawhost_core::exposed::{Kind, List, UsableLists};
+use clawhost_core::exposed::{ExposedKind, List, UsableLists};
 use clawhost_core::json::put;
 use clawhost_core::limits::REPLY_BYTES_MAX;
 use clawhost_core::reply::ToolReply;
@@ -40,13 +40,13 @@ impl<C: Calls> McpServer<C> {
         let manifest = self.calls.services().manifest;
         let exposes =
             |kind| manifest.mcp_servers.iter().any(|one| one.expose.kinds.contains(&kind));
-        capabilities.completions = exposes(Kind::Completions).then(Default::default);
-        capabilities.prompts = exposes(Kind::Prompts).then(|| {
+        capabilities.completions = exposes(ExposedKind::Completions).then(Default::default);
+        capabilities.prompts = exposes(ExposedKind::Prompts).then(|| {
             let mut prompts = PromptsCapability::default();
             prompts.list_changed = Some(true);
             prompts
         });
-        capabilities.resources = exposes(Kind::Resources).then(|| {
+        capabilities.resources = exposes(ExposedKind::Resources).then(|| {
             let mut resources = ResourcesCapability::default();
             resources.list_changed = Some(true);
             resources

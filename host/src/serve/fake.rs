@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clawhost_core::catalog::{Annotations, Catalog, Origin, Tool, ToolDefinition};
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::exposed::{Exposed, Kind, List, Served};
+use clawhost_core::exposed::{Exposed, ExposedKind, List, Served};
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::EXPOSED_ITEM_BYTES_MAX;
 use clawhost_core::manifest::{self, Manifest, OneDocument, Surroundings};
@@ -77,7 +77,7 @@ impl Fake {
         let items = (0..100).map(item).collect();
         let lists = Arc::new(Exposed([(List::Resources, items)].into()));
         let tool = "slow".to_owned();
-        Self::with(CLAW, [slow], vec![Served { kind: Kind::Resources, tool, lists }])
+        Self::with(CLAW, [slow], vec![Served { kind: ExposedKind::Resources, tool, lists }])
     }
 
     fn with(

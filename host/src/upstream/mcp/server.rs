@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::error::CallError;
-use clawhost_core::exposed::Kind;
+use clawhost_core::exposed::ExposedKind;
 use clawhost_core::limits::QUESTION_ROUNDS_MAX;
 use clawhost_core::reply::ToolReply;
 use parking_lot::Mutex;
@@ -113,7 +113,7 @@ impl Server {
     /// Those of [`Server::call`].
     pub async fn get(
         &self,
-        kind: Kind,
+        kind: ExposedKind,
         arguments: &str,
         timeout: Duration,
         caller: Caller,
