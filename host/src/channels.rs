@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::clock::{now_ms, rfc3339};
 use crate::outbox::{Carrier, Failure, Outbox, Terms};
-use crate::place::Place;
+use crate::place::OutsidePlace;
 use crate::random;
 use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
@@ -150,17 +150,17 @@ fn place(
     settings: &ChannelSettings,
     client: &HttpClient,
     secrets: &Secrets,
-) -> Result<Place, Failure> {
+) -> Result<OutsidePlace, Failure> {
     Ok(match &settings.to {
-        ChannelPlace::Console => Place::console(),
-        ChannelPlace::File(path) => Place::file(path.clone()),
+        ChannelPlace::Console => OutsidePlace::console(),
+        ChannelPlace::File(path) => OutsidePlace::file(path.clone()),
         ChannelPlace::Webhook(url) => {
-            Place::WebhookOfOne(Poster::new(client, url, settings.secret.as_ref(), secrets)?)
+            OutsidePlace::WebhookOfOne(Poster::new(client, url, settings.secret.as_ref(), secrets)?)
         }
     })
 }
 
-struct ToChannel(Place);
+struct ToChannel(OutsidePlace);
 
 impl Carrier for ToChannel {
     type Item = String;

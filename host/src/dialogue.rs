@@ -78,7 +78,7 @@ impl Dialogue {
 pub struct Asks {
     asked: AtomicUsize,
     clean: OnceLock<(Box<Clean>, Box<Clean>)>,
-    now: watch::Sender<Option<Arc<Asked>>>,
+    now: watch::Sender<Option<Arc<ServerQuestion>>>,
     /// How long its client was waited for; held while something is asked.
     waited: tokio::sync::Mutex<Duration>,
 }
@@ -87,17 +87,17 @@ pub struct Asks {
 type Clean = dyn Fn(Value) -> Option<Value> + Send + Sync;
 
 /// What is asked at the moment.
-pub(crate) type Asking = watch::Receiver<Option<Arc<Asked>>>;
+pub(crate) type Asking = watch::Receiver<Option<Arc<ServerQuestion>>>;
 
 /// Something asked.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ServerQuestion {
     /// What, in MCP's words: `inputRequests`.
     pub requests: Value,
     answers: Mutex<Option<oneshot::Sender<Value>>>,
 }
 
-impl Asked {
+impl ServerQuestion {
     /// Says whether somebody still waits for an answer.
     pub fn is_open(&self) -> bool {
         self.answers.lock().as_ref().is_some_and(|answers| !answers.is_closed())
@@ -144,7 +144,7 @@ impl Asks {
         let (clean_asked, clean_answered) = self.clean.get()?;
         let requests = clean_asked(requests)?;
         let (answers, since) = (Mutex::new(Some(sender)), Instant::now());
-        self.now.send_replace(Some(Arc::new(Asked { requests, answers })));
+        self.now.send_replace(Some(Arc::new(ServerQuestion { requests, answers })));
         let left = Duration::from_millis(QUESTION_ANSWER_MS).saturating_sub(*waited);
         let answer = timeout(left, answered).await;
         *waited += since.elapsed();

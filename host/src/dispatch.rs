@@ -32,7 +32,7 @@ use crate::exec::{self, Desk, Usage};
 use crate::gate::{Admitted, CallContext, Gate};
 use crate::offload;
 use crate::recording::{Recording, Recordings};
-use crate::registry::{Code, OwnTool, Shelf, Watcher};
+use crate::registry::{OwnTool, Shelf, ToolCode, Watcher};
 use crate::results::Results;
 use crate::secrets::Secrets;
 use crate::telemetry::Telemetry;
@@ -339,7 +339,7 @@ fn meant(terms: &Terms, call: ToolCall) -> ToolCall {
         return call;
     }
     let by = terms.shelf.resolve(&call.tool).filter(|by| {
-        matches!(by.code(), Code::Own(OwnTool::CallTool))
+        matches!(by.code(), ToolCode::Own(OwnTool::CallTool))
             && terms.gate.offers(by.tool(), &call.principal.0)
             && call.context.has(&by.tool().ckp_name)
     });

@@ -16,7 +16,7 @@ use clawhost_core::reply::ToolReply;
 
 use crate::dialogue::Caller;
 use crate::gate::Admitted;
-use crate::registry::Code;
+use crate::registry::ToolCode;
 pub use own::Desk;
 pub use wasm::{Again, Usage, again};
 
@@ -33,17 +33,17 @@ pub async fn run(
     let started = Instant::now();
     let records = admitted.resolved().grants().record;
     let outcome = match admitted.resolved().code().clone() {
-        Code::Component(loaded) => {
+        ToolCode::Component(loaded) => {
             let ran = Box::pin(wasm::run(&loaded, admitted, caller.progress)).await;
             return ran.unwrap_or_else(|error| (Err(error), Usage::default()));
         }
-        Code::Bridged(bridged) => Box::pin(mcp::run(&bridged, admitted, caller)).await,
-        Code::Composite(composite) => {
+        ToolCode::Bridged(bridged) => Box::pin(mcp::run(&bridged, admitted, caller)).await,
+        ToolCode::Composite(composite) => {
             Box::pin(composite::run(&composite, desk, admitted, caller.progress)).await
         }
-        Code::Native(native) => Box::pin(native::run(&native, desk, admitted)).await,
-        Code::Own(tool) => Box::pin(own::run(tool, desk, admitted)).await,
-        Code::Service(granted) => Box::pin(http::run(&granted, admitted)).await,
+        ToolCode::Native(native) => Box::pin(native::run(&native, desk, admitted)).await,
+        ToolCode::Own(tool) => Box::pin(own::run(tool, desk, admitted)).await,
+        ToolCode::Service(granted) => Box::pin(http::run(&granted, admitted)).await,
     };
     let recording = records.then(|| Err("only calls of components are recorded".to_owned()));
     (outcome, Usage { guest: started.elapsed(), recording, ..Usage::default() })

@@ -20,7 +20,7 @@ use clawhost_core::policy::Destination;
 
 use crate::audit::Copy;
 use crate::outbox::{Carrier, Failure, Outbox, Terms};
-use crate::place::{Place, Table};
+use crate::place::{OutsidePlace, Table};
 use crate::secrets::Secrets;
 use crate::state::Database;
 use crate::upstream::http::HttpClient;
@@ -61,13 +61,13 @@ pub(crate) fn start(
             Destination::File => continue,
             Destination::Sqlite => {
                 let table = Table::of(database.clone(), "audit_records", AUDIT_COPY_ROWS_MAX);
-                ("sqlite", Place::Table(table))
+                ("sqlite", OutsidePlace::Table(table))
             }
             Destination::Syslog => {
                 let socket = places.syslog.clone();
-                ("syslog", Place::Syslog(socket.unwrap_or_else(|| SYSLOG_SOCKET.into())))
+                ("syslog", OutsidePlace::Syslog(socket.unwrap_or_else(|| SYSLOG_SOCKET.into())))
             }
-            Destination::Webhook => ("webhook", Place::Webhook(webhook(places, client)?)),
+            Destination::Webhook => ("webhook", OutsidePlace::Webhook(webhook(places, client)?)),
         };
         let missing = Arc::new(AtomicU64::new(0));
         let carrier = CopyCarrier { place, missing: Arc::clone(&missing) };
@@ -83,7 +83,7 @@ fn webhook(places: &AuditSettings, client: &HttpClient) -> Result<Poster, String
 
 /// Takes records to a copy, and counts what is missing there.
 struct CopyCarrier {
-    place: Place,
+    place: OutsidePlace,
     missing: Arc<AtomicU64>,
 }
 

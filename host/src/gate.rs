@@ -49,14 +49,14 @@ use crate::clock;
 use crate::offload;
 use crate::quarantine::{Quarantine, Trial};
 use crate::registry::Resolved;
-use crate::sandbox::fs::{Outlook, Places};
+use crate::sandbox::fs::{FolderBounds, Outlook};
 use crate::sandbox::look_up;
 use crate::secrets::Secrets;
 use crate::switches::Switches;
 use crate::upstream::provider::Providers;
 
 /// Where the paths of a manifest's profiles lead, for calls of other tools that they narrow.
-fn places(manifest: &Manifest) -> BTreeMap<String, Result<Places, String>> {
+fn places(manifest: &Manifest) -> BTreeMap<String, Result<FolderBounds, String>> {
     let places =
         |(name, profile): (&String, &Profile)| (name.clone(), look_up(&profile.grants(None)));
     manifest.profiles.iter().map(places).collect()
@@ -98,7 +98,7 @@ pub struct Rehearsal {
 }
 
 /// What a profile grants that narrows a call, and where its paths lead.
-type Narrowing<'a> = (Option<&'a Result<Places, String>>, Grants);
+type Narrowing<'a> = (Option<&'a Result<FolderBounds, String>>, Grants);
 
 /// A call that may run, but for what a person says.
 struct Prepared<'a> {
@@ -128,7 +128,7 @@ impl<'a> Checked<'a> {
 pub struct Gate {
     manifest: Arc<Manifest>,
     /// Where the paths of the manifest's profiles lead, for calls of other tools that they narrow.
-    places: BTreeMap<String, Result<Places, String>>,
+    places: BTreeMap<String, Result<FolderBounds, String>>,
     sides: Sides,
     rates: Arc<Mutex<CallRates>>,
     tool_rates: Arc<ToolRates>,

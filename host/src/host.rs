@@ -34,7 +34,7 @@ use crate::gate::{CallContext, Rehearsal, Standing};
 use crate::memory::Memory;
 use crate::quarantine::Quarantine;
 use crate::recording::Recordings;
-use crate::registry::Code;
+use crate::registry::ToolCode;
 use crate::registry::{Pin, Pins};
 use crate::replay::Replay;
 pub use crate::sandbox::ProgressSink;
@@ -108,7 +108,7 @@ impl Host {
     /// Returns the component that `tool` is of; nothing where it is none.
     pub(crate) fn component(&self, tool: &str) -> Option<Arc<Loaded>> {
         match self.0.dispatch.terms().shelf.resolve(tool)?.code() {
-            Code::Component(loaded) => Some(Arc::clone(loaded)),
+            ToolCode::Component(loaded) => Some(Arc::clone(loaded)),
             _ => None,
         }
     }
@@ -116,7 +116,7 @@ impl Host {
     /// Returns the MCP server that has `tool`; nothing where none does.
     pub(crate) fn server(&self, tool: &str) -> Option<Server> {
         match self.0.dispatch.terms().shelf.resolve(tool)?.code() {
-            Code::Bridged(bridged) => bridged.server(None).cloned(),
+            ToolCode::Bridged(bridged) => bridged.server(None).cloned(),
             _ => None,
         }
     }

@@ -23,7 +23,7 @@ use crate::upstream::post::Poster;
 const PRIORITY: u8 = 10 * 8 + 6;
 
 /// One such place.
-pub(crate) enum Place {
+pub(crate) enum OutsidePlace {
     Lines(Lines),
     Syslog(PathBuf),
     Table(Table),
@@ -33,7 +33,7 @@ pub(crate) enum Place {
     WebhookOfOne(Poster),
 }
 
-impl Place {
+impl OutsidePlace {
     /// Returns standard error.
     pub(crate) fn console() -> Self {
         Self::Lines(Lines::console())

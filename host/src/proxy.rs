@@ -80,7 +80,7 @@ struct Inner {
 }
 
 /// A request of an agent.
-struct Asked {
+struct ModelRequest {
     agent: String,
     /// Which turn of the host's this is, for its records.
     id: String,
@@ -90,7 +90,7 @@ struct Asked {
     trace: Option<TraceParent>,
 }
 
-impl Asked {
+impl ModelRequest {
     fn streams(&self) -> bool {
         self.forward.streams()
     }
@@ -183,7 +183,11 @@ impl Proxy {
     }
 
     /// Asks how long a prompt is, with all that is put into it.
-    async fn count(&self, mut asked: Asked, offers: &Offers) -> Result<Response<Body>, Refused> {
+    async fn count(
+        &self,
+        mut asked: ModelRequest,
+        offers: &Offers,
+    ) -> Result<Response<Body>, Refused> {
         self.0.host.providers().admit(&asked.agent).await?;
         if !offers.is_empty() {
             let mut body = std::mem::take(asked.forward.body.to_mut());
@@ -197,13 +201,13 @@ impl Proxy {
     }
 
     /// Begins the record of a turn that has so many tools of ours.
-    fn record(&self, asked: &Asked, tools: usize) -> Record {
+    fn record(&self, asked: &ModelRequest, tools: usize) -> Record {
         let is_compiled = self.0.host.manifest().agents.contains_key(&asked.agent);
         Record::open(self.0.history.as_ref(), asked, tools, is_compiled)
     }
 
     /// Returns the tools that the agent may call, beside those of its runner.
-    fn offers(&self, asked: &Asked) -> Offers {
+    fn offers(&self, asked: &ModelRequest) -> Offers {
         let tools = self.0.host.list(&Principal(asked.agent.clone()));
         let offers = tools.iter().map(|tool| offer(tool)).collect();
         let offers = Offers::new(offers, asked.dialect.declared(&asked.forward.body));
@@ -216,7 +220,7 @@ impl Proxy {
         self.0.options.prune_sentinels.iter().any(|begin| meant.starts_with(begin))
     }
 
-    fn policy(&self, asked: &Asked) -> Policy {
+    fn policy(&self, asked: &ModelRequest) -> Policy {
         let policy = self.0.options.policy;
         let compiled = self.0.host.manifest().agents.get(&asked.agent).map(|of| of.policy);
         Policy { bounds: compiled.unwrap_or(policy.bounds), ..policy }
@@ -230,7 +234,7 @@ const PATHS: &str = "there is POST /v1/chat/completions, POST /v1/responses, POS
                      DELETE, GET …/input_items and POST …/cancel";
 
 /// Reads a request, as far as it is not its provider's to judge.
-fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Refused> {
+fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<ModelRequest, Refused> {
     let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
     let is_long = bytes.len() > SCREENED_AT_ONCE_BYTES_MAX;
     let body = offload::blocking(is_long, || json::parse(&bytes));
@@ -255,7 +259,7 @@ fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Re
         return Err(bad(why));
     }
     let agent = agent.to_owned();
-    Ok(Asked { agent, id: turn_id()?, dialect, conversation, forward, trace })
+    Ok(ModelRequest { agent, id: turn_id()?, dialect, conversation, forward, trace })
 }
 
 fn turn_id() -> Result<String, Refused> {

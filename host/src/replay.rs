@@ -150,12 +150,12 @@ impl Replay {
 }
 
 /// A request's place among the running ones, which it gives up however its task ends.
-struct Place {
+struct RunningPlace {
     inner: Arc<Inner>,
     key: Key,
 }
 
-impl Drop for Place {
+impl Drop for RunningPlace {
     fn drop(&mut self) {
         self.inner.running.lock().remove(&self.key);
     }
@@ -167,7 +167,7 @@ async fn carry_out(
     digest: String,
     work: impl Future<Output = Answer>,
 ) -> Answer {
-    let place = Place { inner, key };
+    let place = RunningPlace { inner, key };
     match place.inner.claim(&place.key, digest.clone()).await? {
         Known::Answered(text) => table::read_answer(&text),
         Known::New => {

@@ -46,14 +46,14 @@ use crate::upstream::http::HttpClient;
 use crate::upstream::provider::Providers;
 use agent::AgentCtx;
 use clock::CallClock;
-use fs::{FsCtx, Outlook, Places, Private, RootError, Roots};
+use fs::{FolderBounds, FsCtx, Outlook, Private, RootError, Roots};
 use http::HttpCtx;
 use log::CallLog;
 pub use process::Spawns;
 use process::{ProcessCtx, ProfileJail};
 use provider::ProviderCtx;
 use secrets::CallSecrets;
-use state::Parts;
+use state::StateParts;
 pub use tools::CallTools;
 use tools::ToolsCtx;
 
@@ -166,7 +166,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// A directory that cannot be looked at any more, or a jail that cannot hold what is left.
-    pub fn within(&self, other: &Grants, places: &Places) -> Result<Self, SandboxError> {
+    pub fn within(&self, other: &Grants, places: &FolderBounds) -> Result<Self, SandboxError> {
         let mut grants = self.grants.clone().within(other);
         let profile = grants.profile.clone();
         let fail = |reason: String| SandboxError { profile: profile.clone(), reason };
@@ -266,7 +266,7 @@ impl Sandbox {
         let log = CallLog::new(Arc::clone(&tool), values.clone());
         let tape = self.played.clone().or_else(|| self.grants.record.then(record));
         let tape = tape.unwrap_or_default();
-        let parts = Parts {
+        let parts = StateParts {
             fs: FsCtx::new(Arc::clone(&self.roots), &self.grants.limits).taped(tape.clone()),
             http: HttpCtx::new(self.egress.clone(), client, clock.ends_at())
                 .with_secrets(secrets.clone())
@@ -286,10 +286,10 @@ impl Sandbox {
 ///
 /// # Errors
 /// A path that cannot be looked up.
-pub fn look_up(grants: &Grants) -> Result<Places, String> {
+pub fn look_up(grants: &Grants) -> Result<FolderBounds, String> {
     let mut grants = grants.clone();
     resolve_parents(&mut grants)?;
-    Places::look_up(&grants.mounts, &grants.denied_paths).map_err(|error| error.to_string())
+    FolderBounds::look_up(&grants.mounts, &grants.denied_paths).map_err(|error| error.to_string())
 }
 
 /// Replaces `..` in mounted and denied paths by where it leads, links considered.

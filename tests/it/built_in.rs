@@ -6,7 +6,11 @@ use clawhost_tests::host::text;
 use serde_json::{Value, json};
 
 /// Calls a tool that is expected to fail, and returns how.
-async fn fails(host: &TestHost, tool: &str, arguments: Value) -> (Option<&'static str>, String) {
+pub(crate) async fn fails(
+    host: &TestHost,
+    tool: &str,
+    arguments: Value,
+) -> (Option<&'static str>, String) {
     let reply = host.call(tool, arguments).await.unwrap();
     assert!(reply.is_error, "{tool}: {}", text(&reply));
     (reply.error_kind, text(&reply))

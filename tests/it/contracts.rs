@@ -1,11 +1,12 @@
 //! Definition files: contracts, and how often arguments may be wrong.
 
-use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::error::ErrorKind;
 use clawhost_tests::host::text;
 use clawhost_tests::{Cli, TestHost};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
+use crate::gate::stage;
 
 const CONTRACTS: &str = r#"version: 1
 tools:
@@ -18,10 +19,6 @@ tools:
       postconditions:
         - { field: result.content, operator: not_empty }
 "#;
-
-fn stage(error: &CallError) -> (i32, &str) {
-    (error.kind.code(), error.data.get("stage").and_then(Value::as_str).unwrap_or_default())
-}
 
 #[tokio::test]
 async fn a_call_that_breaks_a_precondition_never_runs_and_says_which_and_no_value() {

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, mpsc};
 use base64::Engine as _;
 use clawhost_core::digest;
 use clawhost_core::package::artifact::{Artifact, Layer, Outline};
+use clawhost_tests::listening::{answering, listening, read_head};
 use clawhost_tests::wait::{SOON, until};
 use clawhost_tests::{Cli, Program};
 use serde_json::Value;
 
 use crate::cli::PROGRAM;
-use crate::registry::{Registry, answering, head_of, ok, tool, word_count};
+use crate::registry::{Registry, head_of, ok, tool, word_count};
 
 const REGISTRY: &str = "/usr/bin/docker-registry";
 /// `minisign -S` of [`ANSWER`] made the signature, and `minisign -G` the keys.
@@ -453,25 +454,20 @@ fn an_upload_goes_on_at_the_registry_or_not_at_all() {
 
 #[tokio::test]
 async fn a_pull_that_is_killed_leaves_no_half_file() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let host = listener.local_addr().unwrap().to_string();
     let (tell, told) = mpsc::channel::<TcpStream>();
-    std::thread::spawn(move || {
-        let shelf: Shelf = Arc::new(Mutex::new(vec![1]));
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let head = crate::registry::read_head(&mut stream);
-            let answer = honest(&shelf, head_of(&head).1);
-            if head.contains("/blobs/") {
-                stream.write_all(&answer[..answer.len() - 1]).unwrap();
-                tell.send(stream).unwrap();
-            } else {
-                stream.write_all(&answer).unwrap();
-            }
+    let shelf: Shelf = Arc::new(Mutex::new(vec![1]));
+    let port = listening(move |mut stream| {
+        let head = read_head(&mut stream);
+        let answer = honest(&shelf, head_of(&head).1);
+        if head.contains("/blobs/") {
+            stream.write_all(&answer[..answer.len() - 1]).unwrap();
+            tell.send(stream).unwrap();
+        } else {
+            stream.write_all(&answer).unwrap();
         }
     });
     let cli = cli("");
-    let reference = format!("oci://{host}/t/answer:1.0.0");
+    let reference = format!("oci://127.0.0.1:{port}/t/answer:1.0.0");
     let mut program = cli.start(&["pull", &reference, "--tools", "tools"]);
     // All but the last byte is there.
     let stream = told.recv_timeout(SOON).unwrap();

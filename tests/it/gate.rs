@@ -5,7 +5,7 @@ use clawhost_tests::host::text;
 use clawhost_tests::{Guest, TestHost, source_root};
 use serde_json::{Value, json};
 
-fn stage(error: &CallError) -> (i32, &str) {
+pub(crate) fn stage(error: &CallError) -> (i32, &str) {
     (error.kind.code(), error.data.get("stage").and_then(Value::as_str).unwrap_or_default())
 }
 

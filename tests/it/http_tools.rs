@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 use clawhost::secrets::Secrets;
 use clawhost_core::error::ErrorKind;
 use clawhost_tests::host::{TestHostBuilder, call, call_within};
+use clawhost_tests::listening::{listening, read_request};
 use clawhost_tests::{Program, TestHost};
 use serde_json::{Value, json};
 
@@ -26,27 +27,25 @@ struct Service {
 
 impl Service {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
         let heard = Arc::<Mutex<Vec<String>>>::default();
         let all = Arc::clone(&heard);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (mut stream, all) = (stream.unwrap(), Arc::clone(&all));
-                std::thread::spawn(move || {
-                    let request = read(&mut stream);
-                    let times = {
-                        let mut all = all.lock().unwrap();
-                        all.push(request.clone());
-                        all.iter().filter(|one| **one == request).count()
-                    };
-                    // It hangs up on the first two who ask the same of it.
-                    if request.starts_with("get /r/flaky ") && times <= FLAKY {
-                        return;
-                    }
-                    answer(&mut stream, &request, port);
-                });
-            }
+        let port = listening(move |mut stream| {
+            let all = Arc::clone(&all);
+            std::thread::spawn(move || {
+                let (head, body) = read_request(&mut stream);
+                let request = head + &body;
+                let times = {
+                    let mut all = all.lock().unwrap();
+                    all.push(request.clone());
+                    all.iter().filter(|one| **one == request).count()
+                };
+                // It hangs up on the first two who ask the same of it.
+                if request.starts_with("get /r/flaky ") && times <= FLAKY {
+                    return;
+                }
+                let port = stream.local_addr().unwrap().port();
+                answer(&mut stream, &request, port);
+            });
         });
         Self { port, heard, folder: tempfile::tempdir().unwrap() }
     }
@@ -80,18 +79,6 @@ fn secrets() -> Secrets {
     const TOKENS: &[(&str, &str)] =
         &[("A_TOKEN", TOKEN), ("B_TOKEN", "0ther-token-of-the-test"), ("DESK_TOKEN", TOKEN)];
     clawhost_tests::host::secrets(TOKENS)
-}
-
-fn read(stream: &mut TcpStream) -> String {
-    let (mut all, mut byte) = (Vec::new(), [0]);
-    while !all.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
-        all.push(byte[0]);
-    }
-    let head = String::from_utf8(all).unwrap().to_ascii_lowercase();
-    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
-    let mut body = vec![0; length.and_then(|length| length.parse().ok()).unwrap_or(0)];
-    stream.read_exact(&mut body).unwrap();
-    format!("{head}{}", String::from_utf8(body).unwrap())
 }
 
 fn answer(stream: &mut TcpStream, request: &str, port: u16) {

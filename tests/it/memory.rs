@@ -26,8 +26,8 @@ const FOLDER: &str = "CLAWHOST_TEST_MEMORY_FOLDER";
 const ROUND: &str = "CLAWHOST_TEST_MEMORY_ROUND";
 const CHILD: &str = "memory::a_child_stores_until_it_is_killed";
 
-fn open(folder: &Path) -> Memory {
-    let store = StorePlan {
+pub(crate) fn store() -> StorePlan {
+    StorePlan {
         name: "s".to_owned(),
         kind: StoreKind::Conversation,
         sharing: Sharing { per_identity: true, per_principal: true },
@@ -38,15 +38,18 @@ fn open(folder: &Path) -> Memory {
         compacts_to: None,
         top_k: 10,
         embedding: None,
-    };
+    }
+}
+
+fn open(folder: &Path) -> Memory {
     let database = Database::open(&folder.join("db"), &[("memory", MIGRATIONS)]).unwrap();
     let audit = Dir::open_ambient_dir(folder, ambient_authority()).unwrap();
     let audit = AuditLog::open(&audit, Terms::default());
-    let (plan, audit) = (Some(MemoryPlan { stores: vec![store] }), Arc::new(audit.unwrap()));
+    let (plan, audit) = (Some(MemoryPlan { stores: vec![store()] }), Arc::new(audit.unwrap()));
     Memory::new(plan, database, audit, Default::default(), None)
 }
 
-fn scope() -> Scope {
+pub(crate) fn scope() -> Scope {
     Scope { principal: "agent".to_owned(), identity: "me".to_owned() }
 }
 

@@ -1,8 +1,7 @@
 //! `network_policy` of a definition file: a tool is kept to hosts of those that its profile opens,
 //! by its arguments before anything is looked up, and wherever it connects.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use clawhost::gate::CallContext;
@@ -10,6 +9,7 @@ use clawhost::host::ToolCall;
 use clawhost_core::error::CallError;
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::host::{call, text};
+use clawhost_tests::listening::{listening, read_request};
 use clawhost_tests::{Guest, TestHost, native, wait};
 use serde_json::{Value, json};
 
@@ -138,47 +138,30 @@ async fn the_arguments_of_a_tool_that_nothing_contains_are_held_as_well() {
 
 /// An MCP server of one tool, `look`, over HTTP.
 fn mcp_server() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (mut stream, mut read, mut part) = (stream.unwrap(), Vec::new(), [0; 4096]);
-            let request = loop {
-                let length = stream.read(&mut part).unwrap_or(0);
-                read.extend_from_slice(&part[..length]);
-                let body = String::from_utf8_lossy(&read).into_owned();
-                let body = body.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
-                let message = body.and_then(|body| serde_json::from_str::<Value>(&body).ok());
-                if length == 0 || message.is_some() {
-                    break message.unwrap_or_default();
-                }
-            };
-            let info = json!({"name": "far", "version": "1"});
-            let result = match request["method"].as_str() {
-                Some("initialize") => {
-                    json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info})
-                }
-                Some("tools/list") => {
-                    json!({"tools": [{"name": "look", "inputSchema": {"type": "object"}}]})
-                }
-                Some("tools/call") => json!({"content": [{"type": "text", "text": "seen"}]}),
-                _ => Value::Null,
-            };
-            let answer = match result {
-                Value::Null => {
-                    json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "no"}})
-                }
-                result => json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
-            };
-            drop(
-                stream.write_all(
-                    reply("200 OK", "content-type: application/json\r\n", &answer.to_string())
-                        .as_bytes(),
-                ),
-            );
-        }
-    });
-    port
+    listening(|mut stream| {
+        let (_, body) = read_request(&mut stream);
+        let request: Value = serde_json::from_str(&body).unwrap_or_default();
+        let info = json!({"name": "far", "version": "1"});
+        let result = match request["method"].as_str() {
+            Some("initialize") => {
+                json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info})
+            }
+            Some("tools/list") => {
+                json!({"tools": [{"name": "look", "inputSchema": {"type": "object"}}]})
+            }
+            Some("tools/call") => json!({"content": [{"type": "text", "text": "seen"}]}),
+            _ => Value::Null,
+        };
+        let answer = match result {
+            Value::Null => {
+                json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "no"}})
+            }
+            result => json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
+        };
+        drop(stream.write_all(
+            reply("200 OK", "content-type: application/json\r\n", &answer.to_string()).as_bytes(),
+        ));
+    })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use clawhost_core::digest;
+use clawhost_tests::listening::answering;
 use serde_json::Value;
 
 use crate::distribution::{
     ANSWER, Shelf, cli, component, files, honest, host_of, lock, manifest, pull, read, serve,
 };
-use crate::registry::{answering, head_of, ok};
+use crate::registry::{head_of, ok};
 
 #[test]
 fn what_was_pulled_is_what_the_manifest_binds_under_its_own_name_only() {

@@ -1,11 +1,12 @@
 //! Registries, as whoever publishes and whoever runs a manifest sees them: programs on this machine.
 
-use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use clawhost::registry::BUILT_IN_COMPONENTS;
+use clawhost_tests::listening::answering;
 use clawhost_tests::{Cli, NOBODY, Program, source_root};
 use serde_json::{Value, json};
 
@@ -211,39 +212,6 @@ fn a_registry_that_is_offline_is_named_and_no_other_answers_for_it() {
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!(problems[0].0, -32061);
     assert!(problems[0].1.contains("the registry `gone` cannot be asked"), "{problems:?}");
-}
-
-/// Answers every request with what `answer` makes of its head, and keeps the heads.
-pub(crate) fn answering(
-    answer: impl Fn(&str) -> Vec<u8> + Send + 'static,
-) -> (String, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&asked);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let head = read_head(&mut stream);
-            let answer = answer(&head);
-            seen.lock().unwrap().push(head);
-            // Whoever has had enough hangs up: that is no failure of this test.
-            let _ = stream.write_all(&answer);
-        }
-    });
-    (url, asked)
-}
-
-pub(crate) fn read_head(stream: &mut impl Read) -> String {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        if stream.read(&mut byte).unwrap_or(0) == 0 {
-            break;
-        }
-        head.push(byte[0]);
-    }
-    String::from_utf8_lossy(&head).into_owned()
 }
 
 /// Returns the method and the path of a request.

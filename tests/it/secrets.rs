@@ -1,7 +1,6 @@
 //! Secrets through real components: what a guest has, what a server gets, and what nobody sees.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use clawhost::secrets::Secrets;
 use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::ERROR_TEXT_BYTES_MAX;
 use clawhost_tests::host::{call, secrets, text};
+use clawhost_tests::listening::{listening, read_head};
 use clawhost_tests::{Cli, Guest, TestHost, wait};
 use serde_json::json;
 
@@ -27,25 +27,15 @@ struct Echo {
 
 impl Echo {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
         let heard = Arc::new(Mutex::new(String::new()));
         let all = Arc::clone(&heard);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let mut head = Vec::new();
-                let mut byte = [0];
-                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
-                    head.push(byte[0]);
-                }
-                let head = String::from_utf8(head).unwrap();
-                all.lock().unwrap().push_str(&head);
-                let body = format!("{head}\n{}", STANDARD.encode(&head));
-                let length = body.len();
-                let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}");
-                drop(stream.write_all(answer.as_bytes()));
-            }
+        let port = listening(move |mut stream| {
+            let head = read_head(&mut stream);
+            all.lock().unwrap().push_str(&head);
+            let body = format!("{head}\n{}", STANDARD.encode(&head));
+            let length = body.len();
+            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}");
+            drop(stream.write_all(answer.as_bytes()));
         });
         Self { port, heard }
     }

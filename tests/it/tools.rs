@@ -11,6 +11,7 @@ use clawhost_tests::model::{Model, Say, completion};
 use clawhost_tests::{Cli, Guest, TestHost, wait};
 use serde_json::{Value, json};
 
+use crate::built_in::fails;
 use crate::cli::PROGRAM;
 
 /// Asks for a completion with its arguments, and answers whatever comes of it.
@@ -29,13 +30,6 @@ async fn ask_as(host: &TestHost, agent: &str, tool: &str, arguments: Value) -> V
     let reply = call_as(host, agent, tool, arguments).await;
     assert!(!reply.is_error, "{tool}: {}", text(&reply));
     reply.structured.clone().unwrap()
-}
-
-/// Calls a tool that is expected to fail, and returns how.
-async fn fails(host: &TestHost, tool: &str, arguments: Value) -> (Option<&'static str>, String) {
-    let reply = host.call(tool, arguments).await.unwrap();
-    assert!(reply.is_error, "{tool}: {}", text(&reply));
-    (reply.error_kind, text(&reply))
 }
 
 #[tokio::test]

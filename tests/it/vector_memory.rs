@@ -6,7 +6,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use clawhost::audit::{AuditLog, Terms};
 use clawhost::host::MIGRATIONS;
-use clawhost::memory::{Entry, Found, Memory, NewEntry, Query, QueryKind, Scope};
+use clawhost::memory::{Entry, Found, Memory, NewEntry, Query, QueryKind};
 use clawhost::secrets::Secrets;
 use clawhost::state::Database;
 use clawhost::upstream::http::HttpClient;
@@ -15,7 +15,7 @@ use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{MEMORY_EMBEDDED_PER_QUERY_MAX, MEMORY_EMBEDDED_TEXTS_MAX};
 use clawhost_core::manifest::{
     EmbeddingPlan, MemoryPlan, ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol,
-    Sharing, StoreKind, StorePlan,
+    StoreKind, StorePlan,
 };
 use clawhost_core::policy::Rates;
 use clawhost_core::quota::{Prices, ProviderLimits};
@@ -26,6 +26,7 @@ use clawhost_tests::{Cli, Model};
 use serde_json::{Value, json};
 
 use crate::cli::PROGRAM;
+use crate::memory::scope;
 
 /// How much of a text is about cats, and how much about engines.
 fn meaning(text: &str) -> Option<Vec<f32>> {
@@ -57,18 +58,8 @@ fn provider(model: &Model, tokens_per_day: Option<u64>) -> ProviderPlan {
 
 fn store(dimensions: u32, alone: bool) -> StorePlan {
     let (provider, model) = ("p".to_owned(), "m".to_owned());
-    StorePlan {
-        name: "s".to_owned(),
-        kind: StoreKind::KeyValue,
-        sharing: Sharing { per_identity: true, per_principal: true },
-        file: None,
-        max_age_ms: None,
-        max_entries: None,
-        max_bytes: 1 << 30,
-        compacts_to: None,
-        top_k: 10,
-        embedding: Some(EmbeddingPlan { provider, model, dimensions, alone }),
-    }
+    let embedding = Some(EmbeddingPlan { provider, model, dimensions, alone });
+    StorePlan { kind: StoreKind::KeyValue, embedding, ..crate::memory::store() }
 }
 
 fn memory(store: StorePlan, database: &Database, providers: &Providers) -> Memory {
@@ -131,10 +122,6 @@ impl Stored {
         let texts = |input| serde_json::from_value(input).unwrap();
         self.model.asked().into_iter().map(|asked| texts(asked.body["input"].clone())).collect()
     }
-}
-
-fn scope() -> Scope {
-    Scope { principal: "agent".to_owned(), identity: "me".to_owned() }
 }
 
 #[tokio::test]

@@ -2,12 +2,12 @@
 //! reached, whatever the address looks like and whoever redirects there.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::reply::ToolReply;
 use clawhost_tests::host::secrets;
+use clawhost_tests::listening::listening;
 use clawhost_tests::{Cli, TestHost, wait};
 use serde_json::{Value, json};
 
@@ -26,26 +26,19 @@ impl Tripwire {
     }
 
     fn answering_bytes(answer: impl Fn(u16) -> Vec<u8> + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
         let heads = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&heads);
-        std::thread::spawn(move || {
-            let mut open = Vec::new();
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let (mut head, answer) = ([0; 4096], answer(port));
-                // Who only connects is heard as well.
-                heard.lock().unwrap().push(String::new());
-                if answer.is_empty() {
-                    open.push(stream);
-                    continue;
-                }
-                let length = stream.read(&mut head).unwrap_or(0);
-                let text = String::from_utf8_lossy(&head[..length]).into_owned();
-                *heard.lock().unwrap().last_mut().unwrap() = text;
-                drop(stream.write_all(&answer));
+        let (heard, mut open) = (Arc::clone(&heads), Vec::new());
+        let port = listening(move |mut stream| {
+            let (mut head, answer) = ([0; 4096], answer(stream.local_addr().unwrap().port()));
+            // Who only connects is heard as well.
+            heard.lock().unwrap().push(String::new());
+            if answer.is_empty() {
+                return open.push(stream);
             }
+            let length = stream.read(&mut head).unwrap_or(0);
+            let text = String::from_utf8_lossy(&head[..length]).into_owned();
+            *heard.lock().unwrap().last_mut().unwrap() = text;
+            drop(stream.write_all(&answer));
         });
         Self { port, heads }
     }

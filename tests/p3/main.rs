@@ -8,7 +8,6 @@
 )]
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use std::time::{Duration, Instant};
 use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::GUEST_LOG_BYTES_MAX;
 use clawhost_tests::host::{TestHostBuilder, text};
+use clawhost_tests::listening::listening;
 use clawhost_tests::{TestHost, source_root, wait};
 use serde_json::json;
 
@@ -251,16 +251,13 @@ async fn a_command_answers_with_its_output() {
 
 /// Answers every request with 200, at the port that is returned, and tells how many came.
 fn server() -> (u16, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (port, hits) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+    let hits = Arc::new(AtomicUsize::new(0));
     let heard = Arc::clone(&hits);
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            heard.fetch_add(1, Ordering::SeqCst);
-            let _ = stream.read(&mut [0; 4096]);
-            let _ = stream
-                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi");
-        }
+    let port = listening(move |mut stream| {
+        heard.fetch_add(1, Ordering::SeqCst);
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi");
     });
     (port, hits)
 }

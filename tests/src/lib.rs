@@ -19,6 +19,7 @@ pub mod collector;
 pub mod guest;
 pub mod host;
 pub mod leaks;
+pub mod listening;
 pub mod model;
 pub mod native;
 pub mod postgres;

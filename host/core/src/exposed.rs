@@ -16,7 +16,7 @@ use crate::visible;
 
 /// What a server can have beside tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ExposedKind {
     /// Suggestions for the arguments of its prompts and resource templates.
     Completions,
     /// Messages that a user picks.
@@ -29,26 +29,26 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Exposure {
     /// What it has.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ExposedKind>,
     /// What it asks of its callers' clients is passed on to them.
     pub questions: bool,
 }
 
 table! {
     /// Returns what the runtime file calls it.
-    pub ALL, pub Kind::name: &'static str {
+    pub ALL, pub ExposedKind::name: &'static str {
         Completions: "completions", Prompts: "prompts", Resources: "resources",
     }
 }
 
 table! {
     /// Returns the method by which it is used, which is also the server's own name of its tool.
-    pub Kind::method: &'static str {
+    pub ExposedKind::method: &'static str {
         Completions: "completion/complete", Prompts: "prompts/get", Resources: "resources/read",
     }
 }
 
-impl Kind {
+impl ExposedKind {
     /// Returns the lists that a server has of it.
     pub const fn lists(self) -> &'static [List] {
         match self {
@@ -117,10 +117,10 @@ table! {
 
 impl List {
     /// Returns the kind it belongs to.
-    const fn kind(self) -> Kind {
+    const fn kind(self) -> ExposedKind {
         match self {
-            Self::Prompts => Kind::Prompts,
-            Self::Resources | Self::Templates => Kind::Resources,
+            Self::Prompts => ExposedKind::Prompts,
+            Self::Resources | Self::Templates => ExposedKind::Resources,
         }
     }
 
@@ -210,7 +210,7 @@ fn fits(template: &str, uri: &str) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Served {
     /// What it is.
-    pub kind: Kind,
+    pub kind: ExposedKind,
     /// The tool's MCP name.
     pub tool: String,
     /// What there is.
@@ -229,7 +229,7 @@ pub fn shared(all: &[Served]) -> Vec<String> {
         }
     }
     for ((_, uri), tools) in owners.iter_mut().filter(|((list, _), _)| *list == List::Resources) {
-        let resources = all.iter().filter(|served| served.kind == Kind::Resources);
+        let resources = all.iter().filter(|served| served.kind == ExposedKind::Resources);
         let patterned = resources.filter(|served| served.lists.has_pattern_of(uri));
         tools.extend(patterned.map(|served| served.tool.as_str()));
         // One that lists the address as well is one.
@@ -252,9 +252,9 @@ pub fn shared(all: &[Served]) -> Vec<String> {
 /// What of several servers one caller may use. What two of them have under the same name is nobody's,
 /// so no server can put its own in the place of another's.
 #[derive(Debug)]
-pub struct Offers<'a>(pub Vec<&'a Served>);
+pub struct UsableLists<'a>(pub Vec<&'a Served>);
 
-impl<'a> Offers<'a> {
+impl<'a> UsableLists<'a> {
     /// Returns the items of a list, in the order of the servers.
     pub fn list(&self, list: List) -> Vec<&'a Value> {
         let all = self.of(list.kind()).flat_map(|served| served.lists.items(list));
@@ -274,14 +274,14 @@ impl<'a> Offers<'a> {
 
     /// Returns the tool that completes arguments of the prompt, or resource template, `name`.
     pub fn completion(&self, list: List, name: &str) -> Option<&'a str> {
-        one(self.of(Kind::Completions).filter(|served| served.lists.has(list, name)))
+        one(self.of(ExposedKind::Completions).filter(|served| served.lists.has(list, name)))
     }
 
     fn owner(&self, list: List, name: &str) -> Option<&'a str> {
         one(self.of(list.kind()).filter(|served| served.lists.has(list, name)))
     }
 
-    fn of(&self, kind: Kind) -> impl Iterator<Item = &'a Served> {
+    fn of(&self, kind: ExposedKind) -> impl Iterator<Item = &'a Served> {
         self.0.iter().copied().filter(move |served| served.kind == kind)
     }
 }
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
     use crate::catalog::check_definition;
 
-    fn served(tool: &str, kind: Kind, lists: &[(List, &[&str])]) -> Served {
+    fn served(tool: &str, kind: ExposedKind, lists: &[(List, &[&str])]) -> Served {
         let items = |(list, names): &(List, &[&str])| {
             let item = |name: &&str| json!({list.key(): name, "name": name});
             (*list, names.iter().map(item).collect())
@@ -308,16 +308,16 @@ mod tests {
 
     #[test]
     fn each_kind_has_a_sound_tool() {
-        for kind in Kind::ALL {
+        for kind in ExposedKind::ALL {
             assert_eq!(check_definition(&kind.definition()), Ok(()), "{kind:?}");
         }
     }
 
     #[test]
     fn what_two_servers_have_is_nobodys() {
-        let a = served("a", Kind::Resources, &[(List::Resources, &["x:1", "x:2"])]);
-        let b = served("b", Kind::Resources, &[(List::Resources, &["x:2", "x:3"])]);
-        let offers = Offers(vec![&a, &b]);
+        let a = served("a", ExposedKind::Resources, &[(List::Resources, &["x:1", "x:2"])]);
+        let b = served("b", ExposedKind::Resources, &[(List::Resources, &["x:2", "x:3"])]);
+        let offers = UsableLists(vec![&a, &b]);
         assert_eq!((offers.resource("x:1"), offers.resource("x:3")), (Some("a"), Some("b")));
         assert_eq!((offers.resource("x:2"), offers.resource("x:4")), (None, None));
         let listed: Vec<_> =
@@ -329,16 +329,17 @@ mod tests {
 
     #[test]
     fn an_address_of_one_servers_list_and_anothers_pattern_is_nobodys() {
-        let a = served("a", Kind::Resources, &[(List::Resources, &["x:1/data", "z:1"])]);
-        let b = served("b", Kind::Resources, &[(List::Templates, &["x:{id}/data", "y:{id}"])]);
-        let offers = Offers(vec![&a, &b]);
+        let a = served("a", ExposedKind::Resources, &[(List::Resources, &["x:1/data", "z:1"])]);
+        let b =
+            served("b", ExposedKind::Resources, &[(List::Templates, &["x:{id}/data", "y:{id}"])]);
+        let offers = UsableLists(vec![&a, &b]);
         assert_eq!((offers.resource("x:1/data"), offers.resource("x:2/data")), (None, Some("b")));
         assert_eq!((offers.resource("z:1"), offers.resource("x:2/other")), (Some("a"), None));
         let listed: Vec<_> =
             offers.list(List::Resources).into_iter().map(|item| &item["uri"]).collect();
         assert_eq!(listed, ["z:1"], "what cannot be read is not listed");
-        let c = served("c", Kind::Resources, &[(List::Templates, &["x:{+path}"])]);
-        assert_eq!(Offers(vec![&a, &b, &c]).resource("x:2/data"), None, "two could have it");
+        let c = served("c", ExposedKind::Resources, &[(List::Templates, &["x:{+path}"])]);
+        assert_eq!(UsableLists(vec![&a, &b, &c]).resource("x:2/data"), None, "two could have it");
         let told = "a and b have 1 names in common, such as `x:1/data`: nothing of these is served";
         assert_eq!(shared(&[a, b]), [told]);
     }
@@ -347,16 +348,16 @@ mod tests {
     fn a_server_may_list_what_its_own_pattern_has_room_for() {
         let lists: &[(List, &[&str])] =
             &[(List::Resources, &["x:1"]), (List::Templates, &["x:{id}"])];
-        let a = served("a", Kind::Resources, lists);
-        assert_eq!(Offers(vec![&a]).resource("x:1"), Some("a"));
+        let a = served("a", ExposedKind::Resources, lists);
+        assert_eq!(UsableLists(vec![&a]).resource("x:1"), Some("a"));
         assert_eq!(shared(&[a]), [""; 0]);
     }
 
     #[test]
     fn completions_are_of_the_server_that_has_the_prompt() {
         let lists: &[(List, &[&str])] = &[(List::Prompts, &["p"]), (List::Templates, &["x:{id}"])];
-        let all = Kind::ALL.map(|kind| served(kind.name(), kind, lists));
-        let offers = Offers(all.iter().collect());
+        let all = ExposedKind::ALL.map(|kind| served(kind.name(), kind, lists));
+        let offers = UsableLists(all.iter().collect());
         assert_eq!(offers.prompt("p"), Some("prompts"));
         assert_eq!(offers.completion(List::Prompts, "p"), Some("completions"));
         assert_eq!(offers.completion(List::Templates, "x:{id}"), Some("completions"));

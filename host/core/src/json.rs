@@ -76,6 +76,18 @@ pub fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     object.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Sets the member `key` of an object.
+pub fn set(object: &mut Value, key: &str, value: Value) {
+    object.as_object_mut().and_then(|object| object.insert(key.to_owned(), value));
+}
+
+/// As [`set`], where there is a value for it.
+pub fn put(object: &mut Value, key: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        set(object, key, value);
+    }
+}
+
 /// Returns about how much memory `value` takes, in bytes: its texts and names, and 64 for each part, as
 /// [`JSON_NODES_MAX`](crate::limits::JSON_NODES_MAX) counts them.
 pub fn held_bytes(value: &Value) -> usize {

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use super::leases::{Leased, Leases};
 use super::parked::Parking;
-use super::question::{Answer, Approved, Approver, Asked, How, Lease, Pending};
+use super::question::{Answer, Approved, Approver, How, Lease, Pending, Question};
 use super::{Reach, WaitingSink};
 use crate::clock::Clock;
 use crate::random;
@@ -89,7 +89,7 @@ impl Approvals {
     /// -32011 where nobody can answer at all, or too many questions wait.
     pub async fn ask(
         &self,
-        asked: Asked,
+        asked: Question,
         waiting: Option<&WaitingSink>,
     ) -> Result<Approved, CallError> {
         if let Some(lease) = self.lease_for(&asked).await {
@@ -230,12 +230,12 @@ impl Approvals {
     }
 
     /// Says whether a lease covers the call, so that nobody is asked about it.
-    pub(crate) async fn is_leased(&self, asked: &Asked) -> bool {
+    pub(crate) async fn is_leased(&self, asked: &Question) -> bool {
         self.lease_for(asked).await.is_some()
     }
 
     /// A store that does not answer covers nothing: a person is asked.
-    async fn lease_for(&self, asked: &Asked) -> Option<Leased> {
+    async fn lease_for(&self, asked: &Question) -> Option<Leased> {
         let found = self.0.leases.find(asked, self.0.clock.now_ms()).await;
         found
             .inspect_err(|error| tracing::warn!(%error, "leases cannot be read: a person is asked"))
@@ -245,7 +245,7 @@ impl Approvals {
 
     /// The call at hand is approved in any case; only the later ones are asked about again where this says that there
     /// is no lease.
-    async fn grant(&self, asked: &Asked, lease: Lease, by: &Approver) -> bool {
+    async fn grant(&self, asked: &Question, lease: Lease, by: &Approver) -> bool {
         let now = self.0.clock.now_ms();
         let granted = async {
             let id = random::uuid().map_err(|error| error.to_string())?;
@@ -263,7 +263,7 @@ impl Approvals {
         terms.allow_on_timeout || self.0.reach.reaches(principal)
     }
 
-    fn require_reachable(&self, asked: &Asked) -> Result<(), CallError> {
+    fn require_reachable(&self, asked: &Question) -> Result<(), CallError> {
         if self.may_allow(&asked.principal, asked.terms) {
             return Ok(());
         }
@@ -272,7 +272,7 @@ impl Approvals {
     }
 
     /// Puts a question on the board, within the bounds.
-    fn post(&self, asked: &Arc<Asked>, wait: Duration) -> Result<(String, End), CallError> {
+    fn post(&self, asked: &Arc<Question>, wait: Duration) -> Result<(String, End), CallError> {
         let id = random::uuid()?;
         let pending = Pending::new(id.clone(), Arc::clone(asked), self.0.clock.now_ms(), wait);
         let (end, receiver) = oneshot::channel();
@@ -331,7 +331,7 @@ const STOPPING: &str = "the host is stopping";
 const GONE: &str = "the client that called has gone";
 
 impl Board {
-    fn has_room_for(&self, asked: &Asked) -> Result<(), CallError> {
+    fn has_room_for(&self, asked: &Question) -> Result<(), CallError> {
         if self.closed {
             return Err(asked.denied(Some(STOPPING)));
         }
@@ -380,14 +380,14 @@ impl Drop for Withdrawn<'_> {
 }
 
 fn ended(
-    asked: &Asked,
+    asked: &Question,
     end: Result<Result<Approved, CallError>, oneshot::error::RecvError>,
 ) -> Result<Approved, CallError> {
     // An answer that was lost on its way is none.
     end.unwrap_or_else(|_| Err(asked.denied(Some("the answer was withdrawn"))))
 }
 
-fn silence(asked: &Asked, waited: Duration) -> Result<Approved, CallError> {
+fn silence(asked: &Question, waited: Duration) -> Result<Approved, CallError> {
     if !asked.terms.allow_on_timeout {
         return Err(asked.unanswered(waited));
     }
@@ -400,7 +400,7 @@ fn silence(asked: &Asked, waited: Duration) -> Result<Approved, CallError> {
     Ok(Approved { by: "nobody".to_owned(), how: How::Silence })
 }
 
-fn wait(asked: &Asked) -> Duration {
+fn wait(asked: &Question) -> Duration {
     let wait = asked.terms.timeout.unwrap_or(Duration::from_millis(APPROVAL_TIMEOUT_MS));
     wait.min(Duration::from_millis(APPROVAL_TIMEOUT_CEILING_MS))
 }
@@ -410,7 +410,7 @@ fn may_lease(by: &Approver) -> bool {
     !matches!(by, Approver::Elicited { .. })
 }
 
-fn full(asked: &Asked, limit: Limit) -> CallError {
+fn full(asked: &Question, limit: Limit) -> CallError {
     let text = "too many calls wait for a person; try again later";
     asked.refused(ErrorKind::Overloaded, text).with_limit(limit)
 }

@@ -9,9 +9,9 @@ use clawhost_core::lease::Covers;
 use clawhost_core::limits::{LEASE_CEILING_MS, LEASES_MAX};
 use parking_lot::Mutex;
 use rusqlite::{Connection, Row};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::question::{Asked, Lease, Until};
+use super::question::{Lease, Question, Until};
 use crate::clock::after_ms;
 use crate::state::{Database, DatabaseError};
 
@@ -25,8 +25,8 @@ const IN_FORCE: &str = "granted_at_ms <= ?1 AND ends_at_ms > ?1";
 const COLUMNS: &str =
     "id, principal, tool, tool_digest, covers, granted_by, granted_at_ms, ends_at_ms";
 
-/// One lease in force.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One lease in force, as the control socket and the command line show it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Leased {
     /// Its name, by which it is revoked.
     pub id: String,
@@ -47,20 +47,11 @@ pub struct Leased {
 }
 
 impl Leased {
-    fn allows(&self, asked: &Asked) -> bool {
+    fn allows(&self, asked: &Question) -> bool {
         self.principal == asked.principal
             && self.tool == asked.tool
             && self.tool_digest == asked.tool_digest
             && self.covers.covers(&asked.digest, &asked.arguments)
-    }
-
-    /// Returns it as the control socket and the command line show it.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "id": self.id, "principal": self.principal, "tool": self.tool,
-            "tool_digest": self.tool_digest, "covers": self.covers, "granted_by": self.granted_by,
-            "granted_at_ms": self.granted_at_ms, "ends_at_ms": self.ends_at_ms,
-        })
     }
 }
 
@@ -83,7 +74,7 @@ impl Leases {
     /// [`DatabaseError`].
     pub(super) async fn find(
         &self,
-        asked: &Asked,
+        asked: &Question,
         now_ms: i64,
     ) -> Result<Option<Leased>, DatabaseError> {
         if let Some(lease) = self.session.lock().iter().find(|lease| lease.allows(asked)) {
@@ -107,13 +98,12 @@ impl Leases {
     pub(super) async fn grant(
         &self,
         id: String,
-        asked: &Asked,
+        asked: &Question,
         lease: Lease,
         by: String,
         now_ms: i64,
     ) -> Result<(), String> {
         let time = match lease.until {
-            Until::Once => return Ok(()),
             Until::Session => None,
             Until::Time(time) => Some(time.min(Duration::from_millis(LEASE_CEILING_MS))),
         };

@@ -19,7 +19,7 @@ mod tests;
 pub use self::board::Approvals;
 pub use self::leases::{Leased, MIGRATIONS};
 pub use self::parked::{ParkedCall, Parking, ParkingPlace, Posed};
-pub use self::question::{Answer, Approved, Approver, Asked, How, Lease, Pending, Until};
+pub use self::question::{Answer, Approved, Approver, How, Lease, Pending, Question, Until};
 pub use self::reach::{Reach, Reachable};
 pub use self::shown::Shown;
 

@@ -21,7 +21,7 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::OpenQuestions;
-use crate::dialogue::{Asked, Asking};
+use crate::dialogue::{Asking, ServerQuestion};
 use crate::random;
 
 /// Random bytes of a ticket's name.
@@ -61,7 +61,7 @@ pub enum Posed {
     /// The question of this id, whether the call may run.
     Approval(String),
     /// What its server asks.
-    ByServer(Arc<Asked>),
+    ByServer(Arc<ServerQuestion>),
 }
 
 /// A call that goes on by itself. Dropping the last handle to one that still runs ends it: nobody
@@ -89,7 +89,7 @@ impl ParkedCall {
     }
 
     /// Returns what its server asks the client and has no answer to yet.
-    pub fn asked(&self) -> Option<Arc<Asked>> {
+    pub fn asked(&self) -> Option<Arc<ServerQuestion>> {
         self.asks.as_ref()?.borrow().clone().filter(|asked| asked.is_open())
     }
 

@@ -16,7 +16,7 @@ use crate::clock::after_ms;
 
 /// A call that a person has to decide about.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct Question {
     /// Which call it is, as the record names it.
     pub call: String,
     /// The caller's own name of the request, by which it can be answered too.
@@ -72,7 +72,7 @@ pub struct Pending {
     /// Its name: random, so that nobody can guess another's.
     pub id: String,
     /// What is asked.
-    pub asked: Arc<Asked>,
+    pub asked: Arc<Question>,
     /// When, in milliseconds since 1970, UTC.
     pub asked_at_ms: i64,
     /// Until when it can be answered, likewise.
@@ -81,7 +81,7 @@ pub struct Pending {
 
 impl Pending {
     /// Returns the question about `asked`, asked at `now_ms` for `wait`.
-    pub(super) fn new(id: String, asked: Arc<Asked>, now_ms: i64, wait: Duration) -> Self {
+    pub(super) fn new(id: String, asked: Arc<Question>, now_ms: i64, wait: Duration) -> Self {
         Self { id, asked, asked_at_ms: now_ms, expires_at_ms: after_ms(now_ms, wait) }
     }
 
@@ -145,8 +145,6 @@ pub struct Lease {
 /// How long a lease lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// This call only, which is no lease at all.
-    Once,
     /// As long as this host runs.
     Session,
     /// For this time from now; it survives a restart.
@@ -179,7 +177,7 @@ impl fmt::Display for Approver {
     }
 }
 
-impl Asked {
+impl Question {
     /// Returns the error of a person's no.
     pub(super) fn denied(&self, reason: Option<&str>) -> CallError {
         let text = match reason {

@@ -37,8 +37,8 @@ fn board() -> (Approvals, Arc<AtomicI64>, Reachable) {
     board_on(database())
 }
 
-fn asked(principal: &str, arguments: Value) -> Asked {
-    Asked {
+fn asked(principal: &str, arguments: Value) -> Question {
+    Question {
         call: "1".to_owned(),
         request_id: None,
         principal: principal.to_owned(),
@@ -53,7 +53,7 @@ fn asked(principal: &str, arguments: Value) -> Asked {
 }
 
 /// Asks in a task of its own and returns when the question is on the board, with its id.
-async fn posted(approvals: &Approvals, asked: Asked) -> (String, JoinHandle<Outcome>) {
+async fn posted(approvals: &Approvals, asked: Question) -> (String, JoinHandle<Outcome>) {
     let (waiting, mut ids) = tokio::sync::watch::channel(Vec::new());
     let board = approvals.clone();
     let call = tokio::spawn(async move { board.ask(asked, Some(&waiting)).await });
@@ -160,7 +160,7 @@ async fn silence_denies_after_the_host_s_time_unless_the_rule_says_else() {
 
     let terms = ApprovalTerms { timeout: Some(Duration::from_secs(2)), allow_on_timeout: true };
     let begun = tokio::time::Instant::now();
-    let lax = Asked { terms, ..asked("a", json!({})) };
+    let lax = Question { terms, ..asked("a", json!({})) };
     let approved = approvals.ask(lax, None).await.unwrap();
     assert_eq!((approved.how, begun.elapsed().as_secs()), (How::Silence, 2));
 }
@@ -196,7 +196,7 @@ async fn a_withdrawn_call_leaves_no_question() {
 async fn a_request_id_means_one_question_or_none() {
     let (approvals, _clock, _way) = board();
     let named =
-        |principal| Asked { request_id: Some("7".to_owned()), ..asked(principal, json!({})) };
+        |principal| Question { request_id: Some("7".to_owned()), ..asked(principal, json!({})) };
     let (_, of_a) = posted(&approvals, named("a")).await;
     let (_, of_b) = posted(&approvals, named("b")).await;
     let answer = |which, within, answer| {
@@ -244,7 +244,7 @@ async fn a_caller_is_its_own_approver_only_where_the_operator_said_so() {
 }
 
 /// Says whether a call is let through without a question.
-async fn is_leased(approvals: &Approvals, asked: Asked) -> bool {
+async fn is_leased(approvals: &Approvals, asked: Question) -> bool {
     tokio::select! {
         biased;
         outcome = approvals.ask(asked, None) => outcome.unwrap().how == How::Lease,
@@ -255,16 +255,16 @@ async fn is_leased(approvals: &Approvals, asked: Asked) -> bool {
     }
 }
 
-async fn approve(approvals: &Approvals, asked: Asked, answer: Answer) {
+async fn approve(approvals: &Approvals, asked: Question, answer: Answer) {
     let (id, call) = posted(approvals, asked).await;
     assert!(approvals.answer(&id, None, answer, &Approver::Operator).await);
     call.await.unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn once_is_for_one_call() {
+async fn without_a_lease_it_is_for_one_call() {
     let (approvals, _clock, _way) = board();
-    approve(&approvals, asked("a", json!({})), lease(Until::Once, Covers::Any)).await;
+    approve(&approvals, asked("a", json!({})), Answer::Approve { lease: None }).await;
     assert!(!is_leased(&approvals, asked("a", json!({}))).await);
 }
 
@@ -274,9 +274,9 @@ async fn a_lease_is_for_one_principal_one_tool_one_component() {
     approve(&approvals, asked("a", json!({})), lease(Until::Session, Covers::Any)).await;
     assert!(is_leased(&approvals, asked("a", json!({"x": 1}))).await);
     assert!(!is_leased(&approvals, asked("b", json!({}))).await);
-    let other_tool = Asked { tool: "read-file".to_owned(), ..asked("a", json!({})) };
+    let other_tool = Question { tool: "read-file".to_owned(), ..asked("a", json!({})) };
     assert!(!is_leased(&approvals, other_tool).await);
-    let replaced = Asked { tool_digest: "sha256:new".to_owned(), ..asked("a", json!({})) };
+    let replaced = Question { tool_digest: "sha256:new".to_owned(), ..asked("a", json!({})) };
     assert!(!is_leased(&approvals, replaced).await);
 }
 

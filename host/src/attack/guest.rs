@@ -161,7 +161,8 @@ impl Guest {
         let code = |key: &str| self.code.get(key).cloned().unwrap_or_default();
         let (name, schema) = (self.tool().to_owned(), header("schema", ANY_OBJECT));
         let description = header("description", &name);
-        let parts = self.header.get("imports").map_or_else(Parts::default, |it| Parts::of(it));
+        let parts =
+            self.header.get("imports").map_or_else(ImportParts::default, |it| ImportParts::of(it));
         let mut text = corpus::WORLD.to_owned();
         for (slot, value) in [
             ("imports", parts.imports.clone()),
@@ -253,7 +254,7 @@ fn quoted(text: &str) -> String {
 
 /// What an import adds to each place of the world.
 #[derive(Debug, Default)]
-struct Parts {
+struct ImportParts {
     imports: String,
     with: String,
     lowered: String,
@@ -261,7 +262,7 @@ struct Parts {
     core_with: String,
 }
 
-impl Parts {
+impl ImportParts {
     /// Returns the parts of a file of `imports`, or of a bare interface, of which nothing is
     /// called: importing one is the attack.
     fn of(import: &str) -> Self {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use clawhost_core::json::text;
+use clawhost_core::json::{put, text};
 use clawhost_core::lease::Covers;
 use clawhost_core::limits::LEASE_CEILING_MS;
 use clawhost_core::manifest::duration;
@@ -152,9 +152,7 @@ pub(super) async fn run(args: ApprovalsArgs) -> Result<u8, Fail> {
         }
         ApprovalsVerb::Deny { id, reason } => {
             let mut parameters = json!({"id": meant(&mut hosts, id).await?.id});
-            if let (Some(reason), Some(object)) = (reason, parameters.as_object_mut()) {
-                object.insert("reason".to_owned(), json!(reason));
-            }
+            put(&mut parameters, "reason", reason.clone().map(Value::from));
             let method = "clawhost.approvals.deny";
             tell(&mut hosts, method, &parameters, Done { word: "denied", ..done }).await
         }

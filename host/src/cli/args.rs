@@ -90,7 +90,7 @@ pub(super) enum Verb {
 
 /// Where things are kept and found; shared by every verb that makes a host.
 #[derive(Debug, Args, Clone)]
-pub(super) struct Places {
+pub(super) struct HostArgs {
     /// Serve the components in this directory too, and watch it
     #[arg(long, value_name = "DIR")]
     pub(super) tools: Option<PathBuf>,
@@ -122,7 +122,7 @@ pub(super) struct CallWords {
     #[arg(long, value_name = "NAME")]
     pub(super) agent: Option<String>,
     #[command(flatten)]
-    pub(super) places: Places,
+    pub(super) places: HostArgs,
 }
 
 /// Which state folder is meant, and how to print; shared by the verbs that make no host.
@@ -165,7 +165,7 @@ pub(super) struct RunArgs {
     #[arg(value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
     #[command(flatten)]
-    pub(super) places: Places,
+    pub(super) places: HostArgs,
     /// Speak newline-delimited JSON-RPC on standard input and output
     #[arg(long, conflicts_with = "http")]
     pub(super) stdio: bool,
@@ -193,7 +193,7 @@ pub(super) struct ProxyArgs {
     #[arg(value_name = "MANIFEST")]
     pub(super) manifest: PathBuf,
     #[command(flatten)]
-    pub(super) places: Places,
+    pub(super) places: HostArgs,
     /// Serve HTTP on this address, or port of 127.0.0.1 [default: 127.0.0.1:7333]
     #[arg(long, value_name = "ADDR", value_parser = http_address)]
     pub(super) http: Option<SocketAddr>,
@@ -279,7 +279,7 @@ pub(super) struct ToolsArgs {
     #[arg(value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
     #[command(flatten)]
-    pub(super) places: Places,
+    pub(super) places: HostArgs,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

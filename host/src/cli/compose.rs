@@ -13,7 +13,7 @@ use clawhost_core::error::exit;
 use clawhost_core::manifest::{DirEntry, DocumentError, Documents, Governance};
 use serde_json::{Value, json};
 
-use super::args::Places;
+use super::args::HostArgs;
 use super::fail::{Blame as _, Fail, print_document};
 use super::setup::{self, Purpose};
 use super::show;
@@ -42,7 +42,7 @@ pub(super) struct ComposeArgs {
     #[arg(long, value_name = "MANIFEST")]
     manifest: Option<PathBuf>,
     #[command(flatten)]
-    places: Places,
+    places: HostArgs,
     /// Take the place of another file of that name
     #[arg(long)]
     replace: bool,

@@ -12,7 +12,7 @@ use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use clawhost_core::manifest::{Manifest, McpReach, McpServer};
 use serde_json::{Value, json};
 
-use super::args::Places;
+use super::args::HostArgs;
 use super::fail::Fail;
 use super::setup::{self, Purpose};
 use super::{show, words};
@@ -44,7 +44,7 @@ pub(super) struct DiscoverArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    places: Places,
+    places: HostArgs,
 }
 
 /// Which server is meant; shared by the verbs that are about one.

@@ -11,7 +11,7 @@ use clawhost_core::manifest::{Manifest, McpReach, McpSource, Settings};
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
-use super::args::Places;
+use super::args::HostArgs;
 use super::fail::Fail;
 use super::setup::{self, Purpose};
 use super::show;
@@ -34,7 +34,7 @@ pub(super) struct DoctorArgs {
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    places: Places,
+    places: HostArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -106,7 +106,7 @@ fn lacking<'n>(
     errors.map(|error| missing("secret", error.to_string()))
 }
 
-async fn look(manifest: &Manifest, settings: &Settings, places: &Places) -> Vec<Finding> {
+async fn look(manifest: &Manifest, settings: &Settings, places: &HostArgs) -> Vec<Finding> {
     let mut findings = jail(jail::support(), &tools_with_shell(manifest));
     findings.extend([instances(settings), pages(), compiler().await]);
     findings.extend([state(settings, places), cache(), time()]);
@@ -244,7 +244,7 @@ async fn compiler() -> Finding {
     Finding { about: "compiler", standing, says }
 }
 
-fn state(settings: &Settings, places: &Places) -> Finding {
+fn state(settings: &Settings, places: &HostArgs) -> Finding {
     let folder = places.state.as_deref().or(settings.state.as_deref());
     let opened = StateDir::open(folder, &FolderEnv::from_process());
     kept(opened.map_err(|error| error.to_string()).map(|state| state.path().to_owned()))

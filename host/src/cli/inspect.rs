@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use clawhost_core::catalog::{ToolDefinition, ckp_name};
 use clawhost_core::error::exit;
 use clawhost_core::imports::{self, Class};
+use clawhost_core::json::put;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
@@ -273,9 +274,7 @@ fn document(loaded: &Loaded, definition: &ToolDefinition) -> Result<String, Fail
         "sandbox_ref": wants.profiles().first().unwrap_or(&"none"),
         "timeout_ms": clawhost_core::limits::TOOL_TIMEOUT_MS,
     });
-    if let (Some(schema), Some(spec)) = (&definition.output_schema, spec.as_object_mut()) {
-        spec.insert("output_schema".to_owned(), schema.clone());
-    }
+    put(&mut spec, "output_schema", definition.output_schema.clone());
     let document = json!({
         "claw": "0.3.0", "kind": "Tool", "metadata": {"name": ckp_name(&definition.name)}, "spec": spec,
     });

@@ -10,7 +10,7 @@ use clawhost_core::manifest::Settings;
 use clawhost_core::package::{ComponentName, Lock, Locked, Reference, VerifyingKey, signers};
 use serde_json::{Value, json};
 
-use super::args::Places;
+use super::args::HostArgs;
 use super::fail::Fail;
 use super::{setup, show};
 use crate::distribution::{Distribution, Pulled, ToolsFolder, Trouble, change_lock};
@@ -39,7 +39,7 @@ pub(super) struct PullArgs {
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     #[command(flatten)]
-    places: Places,
+    places: HostArgs,
     /// Take nothing but the component with this digest
     #[arg(long, value_name = "sha256:HEX", requires = "reference", value_parser = read_digest)]
     digest: Option<String>,

@@ -76,11 +76,11 @@ pub(super) async fn run(args: QuarantineArgs) -> Result<u8, Fail> {
     setup::require_state(&common)?;
     match verb {
         QuarantineVerb::Anomalies => {
-            let seen = seen(&common).await?;
+            let seen = setup::look_into(&common, Quarantine::remembered).await?;
             show::done(common.json, || json!(seen), || seen_words(&seen))
         }
         QuarantineVerb::List => {
-            let holds = holds(&common).await?;
+            let holds = setup::look_into(&common, Quarantine::kept).await?;
             show::done(common.json, || json!(holds), || holds_words(&holds))
         }
         QuarantineVerb::Release { tool, reason, dry_run, who } => {
@@ -93,24 +93,6 @@ pub(super) async fn run(args: QuarantineArgs) -> Result<u8, Fail> {
     }
 }
 
-/// Returns what rests, by what the store says: whoever only looks begins no log. Without a store, nothing does.
-async fn holds(common: &StateArgs) -> Result<Vec<Hold>, Fail> {
-    let kept = match setup::existing_database(common)? {
-        Some(database) => Quarantine::kept(&database).await,
-        None => Ok(Vec::new()),
-    };
-    kept.or_fail(exit::UPSTREAM)
-}
-
-/// As [`holds`], what has failed.
-async fn seen(common: &StateArgs) -> Result<Vec<Seen>, Fail> {
-    let seen = match setup::existing_database(common)? {
-        Some(database) => Quarantine::remembered(&database).await,
-        None => Ok(Vec::new()),
-    };
-    seen.or_fail(exit::UPSTREAM)
-}
-
 /// Releases a tool for a `reason`; without one it only says what that would do.
 async fn release(
     common: &StateArgs,
@@ -120,7 +102,8 @@ async fn release(
 ) -> Result<u8, Fail> {
     let hint = "`clawhost quarantine list` shows which tools are";
     let tool = meant(tool).map_err(|error| Fail::usage(error, hint))?;
-    if !holds(common).await?.iter().any(|hold| hold.tool == tool) {
+    let holds = setup::look_into(common, Quarantine::kept).await?;
+    if !holds.iter().any(|hold| hold.tool == tool) {
         return Err(Fail::usage(format!("`{tool}` is not in quarantine"), hint));
     }
     let done = if reason.is_none() { "would be released" } else { "released" };
@@ -137,7 +120,7 @@ async fn vaccinate(
     procedure: &str,
     who: &Who,
 ) -> Result<u8, Fail> {
-    let mut seen = seen(common).await?;
+    let mut seen = setup::look_into(common, Quarantine::remembered).await?;
     seen.retain(|seen| seen.signature.starts_with(begin));
     let [one] = seen.as_slice() else {
         let how_many = if seen.is_empty() {

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use clawhost_core::error::exit;
+use clawhost_core::json::set;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use clawhost_core::manifest::is_claw;
 use clawhost_core::release::Released;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
-use super::args::{Places, StateArgs, Who, whole_number};
+use super::args::{HostArgs, StateArgs, Who, whole_number};
 use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::audit::Event;
@@ -160,7 +161,7 @@ fn expanded(path: &Path, common: &StateArgs) -> Result<Vec<PathBuf>, Fail> {
         return Ok(vec![path.to_owned()]);
     }
     let config = common.config.clone();
-    let places = Places { tools: None, state: None, config, context: None };
+    let places = HostArgs { tools: None, state: None, config, context: None };
     let path = [path.to_owned()];
     let (_, settings) = setup::documents(&path, &places)?;
     let files = settings.definition_files(&FileDocuments)?;
@@ -243,7 +244,7 @@ async fn display(version: u64, common: &StateArgs) -> Result<u8, Fail> {
     if common.json {
         let mut all = head(&found);
         let tools = tools.iter().map(Released::to_json).collect();
-        all.as_object_mut().and_then(|all| all.insert("tools".to_owned(), tools));
+        set(&mut all, "tools", tools);
         show::json(&all);
         return Ok(exit::OK);
     }

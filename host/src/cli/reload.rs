@@ -11,7 +11,7 @@ use clawhost_core::manifest::{DocumentError, Manifest, Settings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::args::{Places, RunArgs};
+use super::args::{HostArgs, RunArgs};
 use super::fail::print_document;
 use super::run;
 use super::setup::{self, Setup};
@@ -75,7 +75,7 @@ struct Reader {
     /// The verb serves completions, whatever the runtime file says of that.
     is_proxy: bool,
     paths: Vec<PathBuf>,
-    places: Places,
+    places: HostArgs,
 }
 
 impl Reader {

@@ -8,7 +8,7 @@ use clawhost_core::error::exit;
 use clawhost_core::visible;
 use serde_json::{Value, json};
 
-use super::args::{Places, StateArgs};
+use super::args::{HostArgs, StateArgs};
 use super::audit;
 use super::fail::{Blame as _, Fail};
 use super::setup::{self, Purpose};
@@ -42,14 +42,14 @@ pub(super) struct ReplayArgs {
     #[arg(long, value_name = "KEY")]
     key: Vec<PublicKey>,
     #[command(flatten)]
-    places: Places,
+    places: HostArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn run(args: ReplayArgs) -> Result<u8, Fail> {
-    let Places { state, config, .. } = &args.places;
+    let HostArgs { state, config, .. } = &args.places;
     let common = StateArgs { state: state.clone(), config: config.clone(), json: args.json };
     let record = record(&args, &common)?;
     let recording = recording(&record, &common)?;

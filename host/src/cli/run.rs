@@ -12,7 +12,7 @@ use clawhost_core::manifest::{DocumentError, Manifest, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::args::{Places, RunArgs};
+use super::args::{HostArgs, RunArgs};
 use super::fail::Fail;
 use super::reload::{Hangups, on_hangup};
 use super::setup::{self, Setup};
@@ -38,7 +38,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Fail> {
 }
 
 /// Refuses what [`strays`] finds for a host that was made.
-pub(super) fn check_definitions(setup: &Setup, places: &Places) -> Result<(), Fail> {
+pub(super) fn check_definitions(setup: &Setup, places: &HostArgs) -> Result<(), Fail> {
     match strays(&setup.host, &setup.host.manifest(), &setup.settings, places) {
         wrong if wrong.is_empty() => Ok(()),
         wrong => Err(Fail::Documents(wrong)),
@@ -51,7 +51,7 @@ pub(super) fn strays(
     host: &Host,
     manifest: &Manifest,
     settings: &Settings,
-    places: &Places,
+    places: &HostArgs,
 ) -> Vec<DocumentError> {
     let catalog = host.catalog();
     let offered = catalog.tools().flat_map(|tool| tool.names());
@@ -259,7 +259,7 @@ fn given(args: &RunArgs, settings: &Settings) -> Vec<String> {
     let absolute = |path: &PathBuf| {
         std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
     };
-    let Places { tools, state, config, context } = &args.places;
+    let HostArgs { tools, state, config, context } = &args.places;
     // A variable of this shell is not there for a client.
     let state = &state.clone().or_else(|| settings.state.clone());
     let mut given: Vec<String> = setup::with_default(&args.paths).iter().map(absolute).collect();
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_a_client_is_given_means_the_same_from_any_directory() {
-        let places = Places { tools: None, state: Some("s".into()), config: None, context: None };
+        let places = HostArgs { tools: None, state: Some("s".into()), config: None, context: None };
         let args = |paths: Vec<PathBuf>| RunArgs {
             paths,
             places: places.clone(),

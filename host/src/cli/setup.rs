@@ -21,13 +21,13 @@ pub(super) use self::documents::{
 use self::keys::{code_cache, secrets};
 pub(super) use self::keys::{opened_secrets, secrets_of};
 pub(super) use self::state::{
-    audit, existing_audit_dir, existing_database, existing_pins, existing_signing_key, pins,
-    quarantine, releases, require_state, seeded, state_dir, state_path, switches,
+    audit, existing_audit_dir, existing_database, existing_pins, existing_signing_key, look_into,
+    pins, quarantine, releases, require_state, seeded, state_dir, state_path, switches,
 };
 use self::state::{audit_folder, database, nobodys_log, opened, registry, signing_key};
 use self::waiting::SPINNER_TICK;
 pub(super) use self::waiting::{block_on, patiently};
-use super::args::Places;
+use super::args::HostArgs;
 use super::fail::{Blame as _, Fail};
 use crate::engine::{Engine, compiler};
 use crate::state::{Credentials, StateDir};
@@ -72,7 +72,7 @@ pub(super) enum Purpose {
 /// Makes the host that `paths` and `places` describe.
 pub(super) async fn open(
     paths: &[PathBuf],
-    places: &Places,
+    places: &HostArgs,
     purpose: Purpose,
 ) -> Result<Setup, Fail> {
     let (manifest, settings) = documents(&with_default(paths), places)?;
@@ -96,7 +96,7 @@ pub(super) async fn arrived(host: &Host, tool: &str) {
 pub(super) async fn make(
     manifest: Manifest,
     settings: Settings,
-    places: &Places,
+    places: &HostArgs,
     purpose: Purpose,
 ) -> Result<Setup, Fail> {
     let (state, credentials) = opened(&settings, places.state.as_deref())?;

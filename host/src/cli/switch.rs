@@ -1,8 +1,6 @@
 //! `clawhost disable` and `clawhost enable`: the operator's switches, on every host that runs on the
 //! state folder and on those that are started later.
 
-use std::collections::BTreeMap;
-
 use clap::Args;
 use clawhost_core::catalog::{NoTool, meant};
 use clawhost_core::error::exit;
@@ -10,7 +8,7 @@ use clawhost_core::manifest::nearest;
 use serde_json::{Map, Value, json};
 
 use super::args::StateArgs;
-use super::fail::{Blame as _, Fail};
+use super::fail::Fail;
 use super::hosts::Hosts;
 use super::{setup, show};
 use crate::clock::rfc3339;
@@ -120,7 +118,7 @@ fn unknown(which: &Which, looked: &Value) -> Fail {
 
 /// Lists what is off, by what the store says.
 async fn list(common: &StateArgs) -> Result<u8, Fail> {
-    let kept = off(common).await?;
+    let kept = setup::look_into(common, Switches::kept).await?;
     let row = |(tool, off): (&String, &Off)| {
         let (tool, reason) = (tool.clone(), off.reason.clone().unwrap_or_default());
         [tool, rfc3339(off.since_ms), off.by.clone(), reason]
@@ -131,15 +129,6 @@ async fn list(common: &StateArgs) -> Result<u8, Fail> {
         || kept.iter().map(|(tool, off)| off.to_json(tool)).collect(),
         || show::rows(&header, kept.iter().map(row), "no tool is disabled"),
     )
-}
-
-/// Returns what is off; without a store, nothing is.
-async fn off(common: &StateArgs) -> Result<BTreeMap<String, Off>, Fail> {
-    let kept = match setup::existing_database(common)? {
-        Some(database) => Switches::kept(&database).await,
-        None => Ok(BTreeMap::new()),
-    };
-    kept.or_fail(exit::UPSTREAM)
 }
 
 fn request(which: &Which, to: &Turn, dry_run: bool) -> (&'static str, Value) {
@@ -159,7 +148,7 @@ fn request(which: &Which, to: &Turn, dry_run: bool) -> (&'static str, Value) {
 /// Turns the switch where no host runs: the names of built-in tools are known, and those that are off.
 async fn alone(which: &Which, to: Turn, force: bool, common: &StateArgs) -> Result<Value, Fail> {
     let tool = meant(&which.tool).map_err(|error| fail(&error.into()))?;
-    let off = off(common).await?;
+    let off = setup::look_into(common, Switches::kept).await?;
     let mut names: Vec<String> = off.keys().cloned().collect();
     if to != Turn::On {
         names.extend(built_in_names());

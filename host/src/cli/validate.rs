@@ -13,7 +13,7 @@ use clawhost_core::manifest::{
     ToolBinding,
 };
 use clawhost_core::uri::ClawUri;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::args::ValidateArgs;
 use super::fail::{Fail, print_document};
@@ -32,13 +32,7 @@ pub(super) async fn run(args: ValidateArgs) -> Result<u8, Fail> {
         Err(problems) => problems,
     };
     if args.json {
-        let rows = problems.iter().map(|problem| {
-            json!({
-                "code": problem.code, "file": problem.file, "line": problem.line,
-                "column": problem.column, "reason": problem.reason, "help": problem.help,
-            })
-        });
-        show::json(&json!({"valid": false, "problems": Value::from_iter(rows)}));
+        show::json(&json!({"valid": false, "problems": problems}));
     } else {
         problems.iter().for_each(print_document);
         eprintln!("{} problem(s)", problems.len());

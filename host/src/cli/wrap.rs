@@ -15,7 +15,7 @@ use clawhost_core::limits::{
 use clawhost_core::manifest::{McpReach, McpServer, Settings};
 use tokio::sync::watch;
 
-use super::args::{Places, http_address, whole_number};
+use super::args::{HostArgs, http_address, whole_number};
 use super::discover::Named;
 use super::fail::Fail;
 use super::{run, setup, show};
@@ -24,7 +24,7 @@ use crate::regular;
 use crate::sandbox::Backends;
 use crate::secrets::{Secret, Secrets};
 use crate::serve::{HttpOptions, Shutdown, WrapOptions, serve_wrapped};
-use crate::upstream::mcp::{Offers, Parts, Restart, Server, State};
+use crate::upstream::mcp::{Restart, Server, ServerOffers, ServerParts, State};
 
 /// What stands before the names of this verb's variables.
 const VARIABLE: &str = "CLAW_MCP_STDIO_";
@@ -77,7 +77,7 @@ pub(super) struct WrapArgs {
     #[arg(long)]
     questions: bool,
     #[command(flatten)]
-    places: Places,
+    places: HostArgs,
     /// A program and its arguments
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "service")]
     command: Vec<String>,
@@ -112,7 +112,7 @@ pub(super) async fn run(args: WrapArgs) -> Result<u8, Fail> {
         );
         Fail::usage(reason, &hint)
     })?;
-    let parts = Parts { client: backends.client, secrets };
+    let parts = ServerParts { client: backends.client, secrets };
     let server = Server::relayed(plan, parts, variables.restart()?);
     serve(server, options, entry.sandbox).await
 }
@@ -141,7 +141,7 @@ async fn serve(server: Server, options: WrapOptions, profile: String) -> Result<
 }
 
 /// Says whenever the program has ended, and why.
-async fn tell(mut offers: watch::Receiver<Offers>) {
+async fn tell(mut offers: watch::Receiver<ServerOffers>) {
     while offers.changed().await.is_ok() {
         if let State::Failed { reason, attempt, wait, .. } = &offers.borrow_and_update().state {
             let wait_ms = wait.as_millis();

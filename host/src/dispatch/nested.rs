@@ -12,7 +12,7 @@ use tokio::time::timeout_at;
 
 use super::{Dispatch, Principal, ToolCall, Underway};
 use crate::gate::{Admitted, CallContext, Child, Nest, Nesting, Reenter};
-use crate::registry::{Code, OwnTool};
+use crate::registry::{OwnTool, ToolCode};
 
 impl Reenter for Dispatch {
     fn reenter(&self, child: Child) -> BoxFuture<'_, Result<ToolReply, CallError>> {
@@ -43,7 +43,7 @@ impl Dispatch {
         let resolved = admitted.resolved();
         let may_call = resolved.grants().agent.tool_calls > 0;
         let stands_for_others =
-            matches!(resolved.code(), Code::Composite(_) | Code::Own(OwnTool::CallTool));
+            matches!(resolved.code(), ToolCode::Composite(_) | ToolCode::Own(OwnTool::CallTool));
         if !may_call && !stands_for_others {
             return;
         }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::decide::Ask;
 use super::{Gate, Request};
-use crate::approvals::{Approved, Asked, How};
+use crate::approvals::{Approved, How, Question};
 use crate::audit::CallSpan;
 use crate::offload;
 use crate::quarantine::Trial;
@@ -76,12 +76,12 @@ impl Gate {
     }
 
     /// Returns what a person is asked about `call`.
-    fn question(&self, tool: &Tool, ask: &Ask, request: Request<'_>, call: &str) -> Asked {
+    fn question(&self, tool: &Tool, ask: &Ask, request: Request<'_>, call: &str) -> Question {
         let Request { arguments, principal, context, .. } = request;
         let is_long = json_bytes(arguments) > SCREENED_AT_ONCE_BYTES_MAX;
         let redactor = self.sides.secrets.redactor();
         let shown = offload::blocking(is_long, || redactor.json(arguments.clone()));
-        Asked {
+        Question {
             call: call.to_owned(),
             request_id: context.request_id.clone(),
             principal: principal.to_owned(),
@@ -98,7 +98,7 @@ impl Gate {
     /// Puts a question, and notes how it was answered, by whom, and how long that took.
     async fn put(
         &self,
-        asked: Asked,
+        asked: Question,
         request: Request<'_>,
         span: &mut CallSpan,
     ) -> Result<How, CallError> {
@@ -114,7 +114,7 @@ impl Gate {
     /// Asks, between two records of their own where a policy wants them.
     async fn recorded(
         &self,
-        asked: Asked,
+        asked: Question,
         request: Request<'_>,
         span: &CallSpan,
     ) -> Result<Approved, CallError> {

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use clawhost_core::manifest::SessionManifest;
 
-use crate::sandbox::fs::Places;
+use crate::sandbox::fs::FolderBounds;
 use crate::sandbox::look_up;
 
 /// A session's manifest, and where the paths of its sandbox lead. They are looked up once, so that
@@ -13,7 +13,7 @@ use crate::sandbox::look_up;
 pub struct SessionTerms {
     manifest: SessionManifest,
     /// Why there are none, where a path cannot be looked up: nothing then runs under that sandbox.
-    places: Option<Result<Places, String>>,
+    places: Option<Result<FolderBounds, String>>,
 }
 
 impl SessionTerms {
@@ -24,7 +24,7 @@ impl SessionTerms {
     }
 
     /// Returns where the paths of its own sandbox lead, where it has one of that name.
-    pub(super) fn places(&self, profile: &str) -> Option<&Result<Places, String>> {
+    pub(super) fn places(&self, profile: &str) -> Option<&Result<FolderBounds, String>> {
         let own = self.manifest.sandbox.as_ref()?;
         self.places.as_ref().filter(|_| own.name == profile)
     }

@@ -12,7 +12,7 @@ use clawhost_core::manifest::{AuditSettings, LimitSettings, Manifest};
 use clawhost_core::policy::AuditTerms;
 
 use super::Host;
-use super::reload::{Offers, Stock};
+use super::reload::{BuilderOffers, Stock};
 use super::services::{MIGRATIONS, Outside, Services};
 use crate::audit::{self, AuditLog, SigningKey};
 use crate::dispatch::{Dispatch, Parts, Terms};
@@ -31,11 +31,10 @@ pub struct HostBuilder {
     manifest: Manifest,
     audit: Dir,
     audit_key: Option<SigningKey>,
-    offers: Offers,
+    offers: BuilderOffers,
     cache: Option<CodeCache>,
     compiler: Option<File>,
     limits: LimitSettings,
-    client: Option<HttpClient>,
     database: Option<Database>,
     secrets: Secrets,
     elicitation: BTreeSet<String>,
@@ -79,11 +78,10 @@ impl HostBuilder {
             manifest,
             audit,
             audit_key: None,
-            offers: Offers::default(),
+            offers: BuilderOffers::default(),
             cache: None,
             compiler: None,
             limits: LimitSettings::default(),
-            client: None,
             database: None,
             secrets: Secrets::none(),
             elicitation: BTreeSet::new(),
@@ -220,20 +218,13 @@ impl HostBuilder {
         self
     }
 
-    /// Sends requests through `client` rather than one that asks the system's resolver.
-    #[must_use]
-    pub fn http_client(mut self, client: HttpClient) -> Self {
-        self.client = Some(client);
-        self
-    }
-
     /// Loads everything and returns the host. Tools that cannot be used are listed in its
     /// catalog as refused; the others are served.
     ///
     /// # Errors
     /// [`BuildError`].
     pub async fn build(mut self) -> Result<Host, BuildError> {
-        let client = self.client.take().unwrap_or_else(HttpClient::system);
+        let client = HttpClient::system();
         let database = match self.database.take() {
             Some(database) => database,
             None => Database::in_memory(MIGRATIONS).map_err(BuildError::Database)?,

@@ -37,7 +37,7 @@ pub enum ReloadError {
 
 /// What is offered beside what a manifest names, as the builder was told.
 #[derive(Debug, Default)]
-pub(super) struct Offers {
+pub(super) struct BuilderOffers {
     pub(super) native: NativeTools,
     pub(super) replaceable: BTreeSet<String>,
     pub(super) tools_dir: Option<PathBuf>,
@@ -54,7 +54,7 @@ pub(super) struct Stock {
     pub(super) engine: Arc<Engine>,
     pub(super) database: Database,
     pub(super) audit: Arc<AuditLog>,
-    pub(super) offers: Offers,
+    pub(super) offers: BuilderOffers,
     /// Changes when somebody else has written to the store.
     pub(super) touched: watch::Receiver<i64>,
 }

@@ -21,12 +21,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tracing::field;
 
-use super::Asked;
+use super::ModelRequest;
 use super::refused::Refused;
 use crate::clock;
 use crate::offload;
 use crate::outbox::{Carrier, Failure, Outbox, Terms};
-use crate::place::Place;
+use crate::place::OutsidePlace;
 use crate::secrets::Secrets;
 
 /// The file in an agent's folder.
@@ -68,7 +68,7 @@ struct Written<'a> {
 struct Files {
     folder: PathBuf,
     secrets: Secrets,
-    open: BTreeMap<String, Place>,
+    open: BTreeMap<String, OutsidePlace>,
 }
 
 impl Files {
@@ -94,7 +94,8 @@ impl Carrier for Files {
             let line = offload::blocking(is_long, || self.line(entry))?;
             let path = self.folder.join(agent).join(HISTORY_FILE);
             let place = self.open.entry(agent.clone());
-            let place = place.or_insert_with(|| Place::bounded_file(path, PROXY_HISTORY_BYTES_MAX));
+            let place =
+                place.or_insert_with(|| OutsidePlace::bounded_file(path, PROXY_HISTORY_BYTES_MAX));
             place.write(&[&line]).await?;
         }
         Ok(())
@@ -138,7 +139,7 @@ impl Record {
     /// nothing.
     pub(super) fn open(
         history: Option<&History>,
-        asked: &Asked,
+        asked: &ModelRequest,
         tools: usize,
         is_compiled: bool,
     ) -> Self {

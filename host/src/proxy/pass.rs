@@ -21,18 +21,18 @@ use serde_json::{Map, Value, json};
 use super::answer::kept;
 use super::history::Record;
 use super::refused::Refused;
-use super::{Asked, Body, CALLER, Proxy};
+use super::{Body, CALLER, ModelRequest, Proxy};
 use crate::offload;
 use crate::sandbox::{Masked, mask};
 use crate::sse::Events;
 use crate::upstream::http::ResponseBody;
-use crate::upstream::provider::{Answered, Api, Caller, Forward, Forwarded, Held};
+use crate::upstream::provider::{Answered, Api, Caller, Forward, Forwarded, HeldReservation};
 
 impl Proxy {
     /// Passes a request on, and its answer back.
     pub(super) async fn pass(
         &self,
-        asked: Asked,
+        asked: ModelRequest,
         mut record: Record,
     ) -> Result<Response<Body>, Refused> {
         let forwarded = self.ask(&asked.agent, &asked.forward, PROXY_PASS_MS).await;
@@ -95,9 +95,9 @@ fn read(redactor: &Redactor, whole: &Bytes) -> (Bytes, Value) {
 /// A stream on its way.
 struct Passing {
     proxy: Proxy,
-    asked: Asked,
+    asked: ModelRequest,
     body: Masked<ResponseBody>,
-    held: Box<Held>,
+    held: Box<HeldReservation>,
     told: Told,
     /// The beginning of an event that has not ended.
     begun: BytesMut,

@@ -14,8 +14,8 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::refused::Refused;
-use super::{Asked, Body, PATHS, Proxy};
-use crate::upstream::provider::{Api, Forward, Stored};
+use super::{Body, ModelRequest, PATHS, Proxy};
+use crate::upstream::provider::{Api, Forward, StoredCall};
 
 impl Proxy {
     /// Passes on what is asked about a response: to see it or what it was made of, to stop or to delete it.
@@ -41,7 +41,7 @@ impl Proxy {
 
     /// Has a request that names what a provider keeps asked of that one alone, and refuses one that names what
     /// may be anybody's.
-    pub(super) async fn check_named(&self, asked: &mut Asked) -> Result<(), Refused> {
+    pub(super) async fn check_named(&self, asked: &mut ModelRequest) -> Result<(), Refused> {
         let bad = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
         let named = mediate::named(&asked.forward.body).into_iter().map(|named| (named.id, named));
         let named: BTreeMap<_, _> = named.collect();
@@ -69,7 +69,7 @@ impl Proxy {
     }
 
     /// Has the words of a sound sent in its place where it was not made for this agent, and they came with it.
-    pub(super) async fn write_out(&self, asked: &mut Asked) -> Result<(), Refused> {
+    pub(super) async fn write_out(&self, asked: &mut ModelRequest) -> Result<(), Refused> {
         let spoken: BTreeSet<_> = mediate::spoken(&asked.forward.body).map(str::to_owned).collect();
         let ids = Vec::from_iter(spoken.iter().cloned());
         if ids.is_empty() {
@@ -86,13 +86,13 @@ impl Proxy {
     }
 
     /// Takes note of what an answer says was made.
-    pub(super) async fn made_of(&self, asked: &Asked, provider: &str, answer: &Value) {
+    pub(super) async fn made_of(&self, asked: &ModelRequest, provider: &str, answer: &Value) {
         let ids = mediate::made(answer, asked.is_kept()).into_iter().map(str::to_owned).collect();
         self.made(asked, provider, ids).await;
     }
 
     /// Takes note of what was made, for whom, and who keeps it.
-    pub(super) async fn made(&self, asked: &Asked, provider: &str, ids: Vec<String>) {
+    pub(super) async fn made(&self, asked: &ModelRequest, provider: &str, ids: Vec<String>) {
         if ids.is_empty() {
             return;
         }
@@ -116,7 +116,7 @@ impl Proxy {
     }
 }
 
-impl Asked {
+impl ModelRequest {
     /// Says whether the provider keeps the answer itself, or what tells its prompt from others, by the answer's name.
     pub(super) fn is_kept(&self) -> bool {
         match self.forward.api {
@@ -128,16 +128,16 @@ impl Asked {
     }
 }
 
-fn asked(agent: &str, provider: String, parts: &Parts) -> Result<Asked, Refused> {
+fn asked(agent: &str, provider: String, parts: &Parts) -> Result<ModelRequest, Refused> {
     let path = parts.uri.path().to_owned();
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let forward = Forward {
-        api: Api::Stored(Stored { method: parts.method.clone(), path, query }),
+        api: Api::Stored(StoredCall { method: parts.method.clone(), path, query }),
         body: Cow::Owned(Value::Null),
         bytes: Bytes::new(),
         headers: super::passed(&parts.headers),
         keeper: Some(provider),
     };
     let (agent, conversation, dialect) = (agent.to_owned(), String::new(), &Responses);
-    Ok(Asked { agent, id: super::turn_id()?, dialect, conversation, forward, trace: None })
+    Ok(ModelRequest { agent, id: super::turn_id()?, dialect, conversation, forward, trace: None })
 }

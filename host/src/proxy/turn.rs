@@ -17,7 +17,7 @@ use super::answer::{event_stream, json_answer};
 use super::events::{self, Doing, KEEPALIVE};
 use super::history::Record;
 use super::refused::Refused;
-use super::{Asked, Body, Proxy};
+use super::{Body, ModelRequest, Proxy};
 use crate::clock::whole_ms;
 use crate::gate::CallContext;
 use crate::host::{Principal, ToolCall};
@@ -43,7 +43,7 @@ impl Proxy {
     /// Carries a turn out. It ends when nobody waits for its answer any more.
     pub(super) async fn mediate(
         &self,
-        asked: Asked,
+        asked: ModelRequest,
         offers: Offers,
         record: Record,
     ) -> Result<Response<Body>, Refused> {
@@ -69,7 +69,7 @@ impl Proxy {
     /// Carries a turn out within its time, and returns its answer.
     async fn turn(
         self,
-        asked: Asked,
+        asked: ModelRequest,
         offers: Offers,
         record: Record,
         doing: Doing,
@@ -102,7 +102,7 @@ impl Proxy {
 
     async fn rounds(
         &self,
-        asked: &Asked,
+        asked: &ModelRequest,
         course: &mut Course,
         bounds: TurnBounds,
         begun: Instant,
@@ -137,7 +137,7 @@ impl Proxy {
     /// Asks the model once, for an answer in one piece.
     async fn model(
         &self,
-        asked: &Asked,
+        asked: &ModelRequest,
         request: &Value,
         patience_ms: u64,
         record: &mut Record,
@@ -168,7 +168,7 @@ impl Proxy {
     /// Makes one call of a turn that has `begun` as the agent's own, and returns what the model is told of it.
     async fn call(
         &self,
-        asked: &Asked,
+        asked: &ModelRequest,
         id: String,
         job: Job,
         bounds: TurnBounds,
@@ -192,7 +192,7 @@ impl Proxy {
     }
 
     /// Returns what is kept of the conversation. A turn goes on without it.
-    pub(super) async fn kept(&self, asked: &Asked) -> Vec<Kept> {
+    pub(super) async fn kept(&self, asked: &ModelRequest) -> Vec<Kept> {
         let kept = self.0.continuity.turns(&asked.agent, &asked.conversation).await;
         kept.unwrap_or_else(|error| {
             tracing::warn!("hidden messages of earlier turns cannot be read: {error}");
@@ -201,7 +201,7 @@ impl Proxy {
     }
 
     /// Keeps what the client has not seen of a turn, under what it got: that is what it sends back.
-    async fn keep(&self, asked: &Asked, answer: &Value, hidden: Vec<Value>) {
+    async fn keep(&self, asked: &ModelRequest, answer: &Value, hidden: Vec<Value>) {
         let anchor = asked.dialect.anchor(&asked.dialect.message(answer)).unwrap_or_default();
         let hidden = self.redacted(hidden.into());
         let mut hidden = hidden.as_array().cloned().unwrap_or_default();

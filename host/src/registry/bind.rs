@@ -27,7 +27,7 @@ use super::own::Own;
 use super::package;
 use super::releases::Served;
 use super::shelf::{Runnable, Snapshot};
-use super::{Code, Shelf, Sources};
+use super::{Shelf, Sources, ToolCode};
 use crate::sandbox::{Backends, Sandbox};
 pub(super) use claims::Claims;
 
@@ -65,11 +65,11 @@ struct Bound {
 /// Who offers a tool, and what runs it.
 struct Source<'a> {
     origin: &'a Origin,
-    code: Code,
+    code: ToolCode,
 }
 
 #[derive(Default)]
-struct Draft {
+struct CatalogDraft {
     catalog: Catalog,
     runnables: BTreeMap<String, Runnable>,
     /// The names that documents bind and somebody offers.
@@ -103,7 +103,8 @@ impl Binder {
     /// Returns the catalog of the built-in components, the MCP servers and `files`. Its version is a new one
     /// where its tools are not those of the catalog before.
     pub(super) fn snapshot(&mut self, files: &[&DropIn], strays: &BTreeSet<String>) -> Snapshot {
-        let mut draft = Draft { catalog: Catalog::new(self.last.version), ..Draft::default() };
+        let mut draft =
+            CatalogDraft { catalog: Catalog::new(self.last.version), ..CatalogDraft::default() };
         let files_offer = files.iter().map(|file| (file.name.as_str(), file.status.offer()));
         self.claims = Arc::new(self.claims.renewed(files_offer));
         self.bind_built_in(&mut draft, false);
@@ -135,7 +136,7 @@ impl Binder {
 
     /// Built-in tools are served where the manifest lists them. Those that may be replaced
     /// come after the files, and are served where no file was.
-    fn bind_built_in(&self, draft: &mut Draft, replaceable: bool) {
+    fn bind_built_in(&self, draft: &mut CatalogDraft, replaceable: bool) {
         for offer in self.built_in.iter().flatten() {
             for tool in &offer.tools {
                 let name = &tool.definition.name;
@@ -152,7 +153,7 @@ impl Binder {
 
     /// The program's tools are served by being there. A document may say more of one, and
     /// cannot contain it.
-    fn bind_own(&self, draft: &mut Draft, Own { origin, code, offered }: &Own) {
+    fn bind_own(&self, draft: &mut CatalogDraft, Own { origin, code, offered }: &Own) {
         let name = &offered.definition.name;
         let binding = self.listed(&offered.ckp_name);
         if self.is_built_in(name) {
@@ -169,7 +170,7 @@ impl Binder {
     }
 
     /// A component of a registry serves the tool that it was fetched for.
-    fn bind_packaged(&self, draft: &mut Draft, offer: &Offer) {
+    fn bind_packaged(&self, draft: &mut CatalogDraft, offer: &Offer) {
         for tool in &offer.tools {
             let name = &tool.definition.name;
             if self.is_built_in(name) {
@@ -185,7 +186,7 @@ impl Binder {
     }
 
     /// Dropped-in tools are served by being there; without a document, under `none`.
-    fn bind_file(&self, draft: &mut Draft, file: &DropIn) {
+    fn bind_file(&self, draft: &mut CatalogDraft, file: &DropIn) {
         if file.is_loading() {
             draft.catalog.loading.push(file.name.clone());
         }
@@ -231,7 +232,7 @@ impl Binder {
     /// all or of what runs under a profile.
     fn bind_signed(
         &self,
-        draft: &mut Draft,
+        draft: &mut CatalogDraft,
         offer: &Offer,
         tool: &Offered,
         binding: Option<&ToolBinding>,
@@ -254,7 +255,7 @@ impl Binder {
 
     fn bind(
         &self,
-        draft: &mut Draft,
+        draft: &mut CatalogDraft,
         source: &Source<'_>,
         tool: &Offered,
         binding: Option<&ToolBinding>,
@@ -272,7 +273,7 @@ impl Binder {
     /// Returns the tool as it was bound before where nothing about it has changed.
     fn bound(
         &self,
-        draft: &mut Draft,
+        draft: &mut CatalogDraft,
         source: &Source<'_>,
         offered: &Offered,
         binding: Option<&ToolBinding>,
@@ -298,11 +299,11 @@ impl Binder {
 
 impl Offer {
     fn source(&self) -> Source<'_> {
-        Source { origin: &self.origin, code: Code::Component(Arc::clone(&self.loaded)) }
+        Source { origin: &self.origin, code: ToolCode::Component(Arc::clone(&self.loaded)) }
     }
 }
 
-impl Draft {
+impl CatalogDraft {
     fn open(&mut self, grants: &Grants, backends: &Backends) -> Result<Arc<Sandbox>, String> {
         if let Some((_, opened)) = self.opened.iter().find(|(of, _)| of == grants) {
             return Ok(Arc::clone(opened));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use clawhost_core::bridged::remembered_as;
 use clawhost_core::catalog::{Refused, ToolDefinition};
 use clawhost_core::descriptor::{self, Credential};
-use clawhost_core::exposed::{Exposed, Kind};
+use clawhost_core::exposed::{Exposed, ExposedKind};
 use clawhost_core::grants::Grants;
 use clawhost_core::manifest::{Manifest, McpServer};
 use futures_util::future::select_all;
@@ -28,14 +28,14 @@ pub(super) use self::plan::{Plan, Use};
 pub(super) use self::remote::Remote;
 use super::Sources;
 use crate::sandbox::{Backends, Sandbox};
-use crate::upstream::mcp::{Offers, Parts, Server, ServerPlan, State};
+use crate::upstream::mcp::{Server, ServerOffers, ServerParts, ServerPlan, State};
 
 /// A tool of a server, by the server's own name for it.
 #[derive(Debug)]
 pub(crate) struct Bridged {
     sessions: Sessions,
     /// What it stands for, where it is no tool of the server.
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<ExposedKind>,
     /// What the server says of it, which is what was accepted.
     pub(crate) definition: ToolDefinition,
     /// Where its server is, unless it is a program.
@@ -89,7 +89,7 @@ pub(super) struct Connection {
     /// Attempts that failed since it could last be called.
     failures: u32,
     sessions: Sessions,
-    offers: watch::Receiver<Offers>,
+    offers: watch::Receiver<ServerOffers>,
     generation: u64,
     /// It was ready or failed at least once.
     is_known: bool,
@@ -225,7 +225,7 @@ impl Connection {
 
     /// Takes in what the server says now. Says whether its tools are other ones.
     async fn refresh(&mut self, sources: &Sources, again: bool) -> bool {
-        let Offers { state, tools, exposed, generation, .. } =
+        let ServerOffers { state, tools, exposed, generation, .. } =
             self.offers.borrow_and_update().clone();
         self.exposed = exposed;
         match state {
@@ -260,7 +260,7 @@ impl Connection {
 fn begun(plan: &Plan, sources: &Sources) -> Result<Server, String> {
     let backends = &sources.backends;
     let endpoint = plan.endpoint(grants(plan, &sources.manifest, backends)?);
-    let parts = Parts { client: backends.client.clone(), secrets: backends.secrets.clone() };
+    let parts = ServerParts { client: backends.client.clone(), secrets: backends.secrets.clone() };
     let (name, expose) = (plan.server.clone(), plan.expose.clone());
     Ok(Server::start(ServerPlan { name, endpoint, expose }, parts))
 }

@@ -12,7 +12,7 @@ use crate::native::Native;
 
 /// What runs a tool.
 #[derive(Debug, Clone)]
-pub(crate) enum Code {
+pub(crate) enum ToolCode {
     /// A tool of an MCP server.
     Bridged(Arc<Bridged>),
     /// Other tools, called by steps.
@@ -27,7 +27,7 @@ pub(crate) enum Code {
     Service(Arc<Granted>),
 }
 
-impl Code {
+impl ToolCode {
     /// Says whether it is the very same.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {

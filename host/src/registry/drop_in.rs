@@ -103,11 +103,11 @@ impl DropIn {
 
 /// Everything whose change means reading a file, or one of its documents, again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Fingerprint(Vec<Facts>);
+pub(super) struct Fingerprint(Vec<FileState>);
 
 /// What is looked at of one file: it tells one state of it from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct FileState {
     name: String,
     /// Why it is not read at all.
     fault: Option<&'static str>,
@@ -156,7 +156,7 @@ pub(super) fn list(dir: &Dir) -> std::io::Result<Listing> {
             )));
         }
         let Ok(meta) = entry.metadata() else { continue };
-        let mut facts = Facts::of(&name, &meta);
+        let mut facts = FileState::of(&name, &meta);
         facts.fault = facts.fault.or_else(|| whole.to_str().is_none().then_some(NO_TEXT));
         files.insert(name, facts);
     }
@@ -164,10 +164,10 @@ pub(super) fn list(dir: &Dir) -> std::io::Result<Listing> {
 }
 
 /// Gives each document to the components it belongs to.
-fn listing(files: &BTreeMap<String, Facts>) -> Listing {
+fn listing(files: &BTreeMap<String, FileState>) -> Listing {
     let stems: BTreeSet<&str> = files.keys().filter_map(|name| stem(name)).collect();
     let mut now = Listing::default();
-    let mut documents: BTreeMap<&str, Vec<Facts>> = BTreeMap::new();
+    let mut documents: BTreeMap<&str, Vec<FileState>> = BTreeMap::new();
     for (name, facts) in files.iter().filter(|(name, _)| is_document(name)) {
         match owner(name, &stems) {
             Some(stem) => documents.entry(stem).or_default().push(facts.clone()),
@@ -184,7 +184,7 @@ fn listing(files: &BTreeMap<String, Facts>) -> Listing {
     now
 }
 
-impl Facts {
+impl FileState {
     pub(super) fn of(name: &str, meta: &Metadata) -> Self {
         Self {
             name: name.to_owned(),
@@ -273,8 +273,8 @@ mod tests {
 
     use super::*;
 
-    fn facts(name: &str) -> (String, Facts) {
-        let facts = Facts {
+    fn facts(name: &str) -> (String, FileState) {
+        let facts = FileState {
             name: name.to_owned(),
             fault: None,
             len: 0,

@@ -27,7 +27,7 @@ mod watch;
 pub(crate) use bridge::Bridged;
 pub use bridge::{MIGRATIONS, Pin, PinState, Pins, misplaced, plan_alone};
 pub use builtin::{BUILT_IN_COMPONENTS, built_in_names, built_in_tools, tool_names};
-pub(crate) use code::Code;
+pub(crate) use code::ToolCode;
 pub use documents::FileDocuments;
 pub(crate) use index::{Index, Part, is_publishable};
 pub(crate) use locked::{LOCK_FILE, read_lock};

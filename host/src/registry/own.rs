@@ -10,7 +10,7 @@ use clawhost_core::manifest::{CatalogMode, Manifest, ToolBinding};
 use serde_json::{Value, json};
 
 use super::offer::Offered;
-use super::{Code, services};
+use super::{ToolCode, services};
 use crate::engine::Schemas;
 use crate::native::{Native, NativeTools};
 
@@ -18,7 +18,7 @@ use crate::native::{Native, NativeTools};
 #[derive(Debug, Clone)]
 pub(crate) struct Own {
     pub(super) origin: Origin,
-    pub(super) code: Code,
+    pub(super) code: ToolCode,
     pub(super) offered: Offered,
 }
 
@@ -63,12 +63,12 @@ impl Own {
         let offered = Offered::new(&native.definition, schemas)?;
         let offered = Offered { ckp_name: native.ckp_name.clone(), ..offered };
         let origin = Origin::Native { provider: native.provider().to_owned() };
-        Ok(Self { origin, code: Code::Native(Arc::new(native)), offered })
+        Ok(Self { origin, code: ToolCode::Native(Arc::new(native)), offered })
     }
 
     /// Returns what it is made of, where that is other tools.
     pub(super) fn as_composite(&self) -> Option<&Arc<Composite>> {
-        if let Code::Composite(composite) = &self.code { Some(composite) } else { None }
+        if let ToolCode::Composite(composite) = &self.code { Some(composite) } else { None }
     }
 
     pub(super) fn composite(
@@ -101,12 +101,12 @@ impl Own {
         };
         let origin = Origin::Composite { file: file.clone() };
         let offered = Offered { beside: Some(beside), ..offered };
-        Ok(Self { origin, code: Code::Composite(Arc::clone(composite)), offered })
+        Ok(Self { origin, code: ToolCode::Composite(Arc::clone(composite)), offered })
     }
 
     fn host(tool: OwnTool, schemas: &Schemas) -> Result<Self, String> {
         let offered = Offered::new(&tool.definition(), schemas)?;
-        Ok(Self { origin: Origin::Own, code: Code::Own(tool), offered })
+        Ok(Self { origin: Origin::Own, code: ToolCode::Own(tool), offered })
     }
 }
 

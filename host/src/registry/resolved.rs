@@ -8,9 +8,9 @@ use clawhost_core::grants::{Grants, NATIVE, Shell};
 use clawhost_core::imports;
 
 use super::shelf::Runnable;
-use super::{Bridged, Code, builtin};
+use super::{Bridged, ToolCode, builtin};
 use crate::sandbox::Sandbox;
-use crate::sandbox::fs::Places;
+use crate::sandbox::fs::FolderBounds;
 
 /// A tool a caller named, pinned to the component that was in service at that moment.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ impl Resolved {
     /// # Errors
     /// What is left cannot be opened, is less than the component needs to be linked at all, or less
     /// than an MCP server runs under; and whatever it is, for a tool that nothing contains.
-    pub(crate) fn within(self, other: &Grants, places: &Places) -> Result<Self, String> {
+    pub(crate) fn within(self, other: &Grants, places: &FolderBounds) -> Result<Self, String> {
         if self.grants().native {
             return Err(format!("it cannot hold the tool, which is {NATIVE}"));
         }
@@ -54,7 +54,7 @@ impl Resolved {
         }
         let code = &self.runnable.code;
         imports::check(code.imports(), sandbox.grants()).map_err(|reasons| reasons.join("; "))?;
-        if let Code::Bridged(bridged) = code {
+        if let ToolCode::Bridged(bridged) = code {
             self.check_server(bridged, sandbox.grants())?;
         }
         let runnable = Runnable { sandbox: Arc::new(sandbox), ..self.runnable };
@@ -86,7 +86,7 @@ impl Resolved {
         self.runnable.code.server_url().is_some()
     }
 
-    pub(crate) fn code(&self) -> &Code {
+    pub(crate) fn code(&self) -> &ToolCode {
         &self.runnable.code
     }
 

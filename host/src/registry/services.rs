@@ -9,7 +9,7 @@ use clawhost_core::manifest::{DocumentError, Manifest};
 use clawhost_core::names::Names;
 use serde_json::Value;
 
-use super::Code;
+use super::ToolCode;
 use super::documents::FileDocuments;
 use super::offer::Offered;
 use super::own::Own;
@@ -57,7 +57,7 @@ pub(super) fn offered(
         let definition = definition(one, names.presented(canonical).unwrap_or(canonical));
         Ok(Own {
             origin: Origin::Service { service: one.tool.service.clone() },
-            code: Code::Service(Arc::new(one.clone())),
+            code: ToolCode::Service(Arc::new(one.clone())),
             offered: Offered::new(&definition, schemas)?,
         })
     };

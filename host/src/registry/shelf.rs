@@ -8,7 +8,7 @@ use clawhost_core::catalog::Catalog;
 use tokio::sync::watch;
 
 use super::bind::Claims;
-use super::{Code, Resolved};
+use super::{Resolved, ToolCode};
 use crate::sandbox::Sandbox;
 
 /// A catalog and the code behind each of its tools, by MCP name.
@@ -23,7 +23,7 @@ pub(super) struct Snapshot {
 /// What runs a tool, and its sandbox, opened.
 #[derive(Debug, Clone)]
 pub(super) struct Runnable {
-    pub(super) code: Code,
+    pub(super) code: ToolCode,
     pub(super) sandbox: Arc<Sandbox>,
 }
 

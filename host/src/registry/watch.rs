@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::bind::Binder;
-use super::drop_in::{self, DropIn, Facts, Fingerprint, Listing, Load, Status};
+use super::drop_in::{self, DropIn, FileState, Fingerprint, Listing, Load, Status};
 use super::job::{Job, Place};
 use super::locked::LOCK_FILE;
 use super::releases::{Follower, Served};
@@ -52,7 +52,7 @@ struct Folder {
     files: BTreeMap<String, DropIn>,
     last_look: Listing,
     /// Which lock file the files were held against.
-    lock: Option<Facts>,
+    lock: Option<FileState>,
     /// Documents without a component, the same in two looks.
     strays: BTreeSet<String>,
     trouble: String,
@@ -246,9 +246,9 @@ fn notifications(path: &Path, notes: mpsc::Sender<()>) -> Option<notify::Recomme
 }
 
 /// Returns which lock file there is in `folder`.
-fn which(folder: &Path) -> Option<Facts> {
+fn which(folder: &Path) -> Option<FileState> {
     let facts = std::fs::symlink_metadata(folder.join(LOCK_FILE)).ok()?;
-    Some(Facts::of(LOCK_FILE, &Metadata::from_just_metadata(facts)))
+    Some(FileState::of(LOCK_FILE, &Metadata::from_just_metadata(facts)))
 }
 
 /// Tells a change from a look: the host's own looks must not make it look again.

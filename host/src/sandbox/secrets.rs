@@ -39,12 +39,12 @@ const PLACEHOLDER_BYTES: usize = 16;
 #[derive(Debug)]
 pub(super) struct CallSecrets {
     secrets: Secrets,
-    held: Vec<Held>,
+    held: Vec<HeldSecret>,
     boundary: OnceLock<Boundary>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldSecret {
     grant: SecretGrant,
     text: Text,
 }
@@ -84,7 +84,7 @@ impl CallSecrets {
                     return Err(CallError::new(ErrorKind::Sandbox, reason));
                 }
             };
-            Ok(Held { grant: grant.clone(), text })
+            Ok(HeldSecret { grant: grant.clone(), text })
         };
         let held = grants.iter().map(hold).collect::<Result<_, _>>()?;
         Ok(Self { secrets: secrets.clone(), held, boundary: OnceLock::new() })
@@ -135,7 +135,7 @@ impl CallSecrets {
 
     fn find_boundary(&self) -> Result<Boundary, SecretError> {
         let (mut values, mut known) = (Vec::new(), Vec::new());
-        let at_boundary = |held: &&Held| matches!(held.text, Text::Placeholder(_));
+        let at_boundary = |held: &&HeldSecret| matches!(held.text, Text::Placeholder(_));
         for name in self.held.iter().filter(at_boundary).map(|held| &held.grant.name) {
             match self.look_up(name) {
                 Ok(value) => values.push((name.clone(), value)),

@@ -57,7 +57,7 @@ pub struct CallState {
 }
 
 /// The parts of a [`CallState`] that a profile decides.
-pub(super) struct Parts {
+pub(super) struct StateParts {
     pub(super) fs: FsCtx,
     pub(super) http: HttpCtx,
     pub(super) process: ProcessCtx,
@@ -71,7 +71,7 @@ pub(super) struct Parts {
 impl CallState {
     pub(super) fn new(
         grants: &Grants,
-        parts: Parts,
+        parts: StateParts,
         clock: CallClock,
         log: CallLog,
         progress: Option<ProgressSink>,

@@ -6,15 +6,15 @@
 //! than a reply may be is refused.
 
 use clawhost_core::error::{CallError, ErrorKind, Limit};
-use clawhost_core::exposed::{Kind, List, Offers};
+use clawhost_core::exposed::{ExposedKind, List, UsableLists};
+use clawhost_core::json::put;
 use clawhost_core::limits::{EXPOSED_NAME_BYTES_MAX, REPLY_BYTES_MAX};
 use clawhost_core::reply::ToolReply;
 use rmcp::model::{
     CallToolRequestParams, CompleteRequestParams, CompleteResult, ErrorCode,
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequiredResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
-    PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    Reference, ResourcesCapability, ServerCapabilities,
+    PaginatedRequestParams, PromptsCapability, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Reference, ResourcesCapability, ServerCapabilities,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -40,47 +40,17 @@ impl<C: Calls> McpServer<C> {
         let manifest = self.calls.services().manifest;
         let exposes =
             |kind| manifest.mcp_servers.iter().any(|one| one.expose.kinds.contains(&kind));
-        capabilities.completions = exposes(Kind::Completions).then(Default::default);
-        capabilities.prompts = exposes(Kind::Prompts).then(|| {
+        capabilities.completions = exposes(ExposedKind::Completions).then(Default::default);
+        capabilities.prompts = exposes(ExposedKind::Prompts).then(|| {
             let mut prompts = PromptsCapability::default();
             prompts.list_changed = Some(true);
             prompts
         });
-        capabilities.resources = exposes(Kind::Resources).then(|| {
+        capabilities.resources = exposes(ExposedKind::Resources).then(|| {
             let mut resources = ResourcesCapability::default();
             resources.list_changed = Some(true);
             resources
         });
-    }
-
-    pub(super) fn prompts(
-        &self,
-        page: Option<PaginatedRequestParams>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        let (items, next) = self.page(List::Prompts, page)?;
-        let mut result = ListPromptsResult::with_all_items(items);
-        result.next_cursor = next;
-        Ok(result)
-    }
-
-    pub(super) fn resources(
-        &self,
-        page: Option<PaginatedRequestParams>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        let (items, next) = self.page(List::Resources, page)?;
-        let mut result = ListResourcesResult::with_all_items(items);
-        result.next_cursor = next;
-        Ok(result)
-    }
-
-    pub(super) fn templates(
-        &self,
-        page: Option<PaginatedRequestParams>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let (items, next) = self.page(List::Templates, page)?;
-        let mut result = ListResourceTemplatesResult::with_all_items(items);
-        result.next_cursor = next;
-        Ok(result)
     }
 
     pub(super) async fn read(
@@ -150,9 +120,7 @@ impl<C: Calls> McpServer<C> {
         // What nobody completes has no completions.
         let Some(tool) = tool else { return Ok(CompleteResult::default()) };
         let mut asked = json!({"ref": params.r#ref, "argument": params.argument});
-        if let (Some(context), Some(asked)) = (&params.context, asked.as_object_mut()) {
-            asked.insert("context".to_owned(), json!(context));
-        }
+        put(&mut asked, "context", params.context.as_ref().map(|context| json!(context)));
         match self.used(call(tool, &asked), &context).await? {
             Used::Reply(reply) => {
                 let completion = serde_json::from_value(reply.structured.unwrap_or_default());
@@ -189,15 +157,15 @@ impl<C: Calls> McpServer<C> {
     }
 
     /// Asks what this client may use, which is what it may call.
-    fn offered<T>(&self, ask: impl FnOnce(&Offers<'_>) -> T) -> T {
+    fn offered<T>(&self, ask: impl FnOnce(&UsableLists<'_>) -> T) -> T {
         let (catalog, tools) = (self.calls.catalog(), self.calls.list(&self.principal));
         let may_call = |name: &str| tools.iter().any(|tool| tool.definition.name == name);
         let offered = catalog.exposed.iter().filter(|served| may_call(&served.tool));
-        ask(&Offers(offered.collect()))
+        ask(&UsableLists(offered.collect()))
     }
 
     /// Returns as much of a list as fits a reply, and where the rest begins.
-    fn page<T: DeserializeOwned>(
+    pub(super) fn page<T: DeserializeOwned>(
         &self,
         list: List,
         page: Option<PaginatedRequestParams>,

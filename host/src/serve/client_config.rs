@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use clawhost_core::json::put;
 use serde_json::{Value, json};
 
 use crate::state::Token;
@@ -15,10 +16,8 @@ use crate::state::Token;
 /// With a `token`, the text holds a secret: show it to the person who started the host only.
 pub fn http(address: SocketAddr, token: Option<&Token>) -> Value {
     let mut server = json!({"type": "http", "url": format!("http://{}/mcp", reachable(address))});
-    if let (Some(token), Some(server)) = (token, server.as_object_mut()) {
-        let bearer = format!("Bearer {}", token.reveal());
-        server.insert("headers".to_owned(), json!({"Authorization": bearer}));
-    }
+    let bearer = |token: &Token| json!({"Authorization": format!("Bearer {}", token.reveal())});
+    put(&mut server, "headers", token.map(bearer));
     json!({"mcpServers": {"clawhost": server}})
 }
 

@@ -12,10 +12,11 @@ use rmcp::model::{
     ElicitationAction, ElicitationSchema, InputRequest, InputRequests, InputResponses,
     ServerRequest,
 };
-use rmcp::service::{Peer, PeerRequestOptions};
+use rmcp::service::Peer;
 use serde_json::Value;
 
-use crate::approvals::{Answer, Approvals, Approver, Asked, Pending, Shown};
+use super::questions;
+use crate::approvals::{Answer, Approvals, Approver, Pending, Question, Shown};
 
 /// The one field of the form, and the name of the question among a result's input requests.
 const APPROVE: &str = "approve";
@@ -45,12 +46,7 @@ pub(super) async fn ask(peer: &Peer<RoleServer>, approvals: &Approvals, pending:
         return;
     };
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
-    let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-    let Ok(handle) = sent.inspect_err(|error| tracing::debug!(%error, "a client cannot be asked"))
-    else {
-        return;
-    };
-    if let Ok(ClientResult::ElicitResult(result)) = handle.await_response().await {
+    if let Some(ClientResult::ElicitResult(result)) = questions::result(peer, request).await {
         pass_on(approvals, pending, answer(&result)).await;
     }
 }
@@ -77,7 +73,7 @@ fn form(pending: &Pending) -> Option<ElicitRequestParams> {
     })
 }
 
-fn message(asked: &Asked, arguments: &Shown) -> String {
+fn message(asked: &Question, arguments: &Shown) -> String {
     format!(
         "May `{}` run? Reason: {}. Arguments:\n{}",
         visible::line(&asked.tool),
@@ -129,7 +125,7 @@ mod tests {
     }
 
     fn asked(arguments: Value) -> Pending {
-        let asked = Asked {
+        let asked = Question {
             call: String::new(),
             request_id: None,
             principal: "a".to_owned(),

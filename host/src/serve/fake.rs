@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clawhost_core::catalog::{Annotations, Catalog, Origin, Tool, ToolDefinition};
 use clawhost_core::error::{CallError, ErrorKind};
-use clawhost_core::exposed::{Exposed, Kind, List, Served};
+use clawhost_core::exposed::{Exposed, ExposedKind, List, Served};
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::EXPOSED_ITEM_BYTES_MAX;
 use clawhost_core::manifest::{self, Manifest, OneDocument, Surroundings};
@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use super::calls::{Calls, Services};
 use super::framer::serve_lines;
-use crate::approvals::{self, Approvals, Asked};
+use crate::approvals::{self, Approvals, Question};
 use crate::clock::Clock;
 use crate::host::{Principal, ToolCall};
 use crate::secrets::Secrets;
@@ -77,7 +77,7 @@ impl Fake {
         let items = (0..100).map(item).collect();
         let lists = Arc::new(Exposed([(List::Resources, items)].into()));
         let tool = "slow".to_owned();
-        Self::with(CLAW, [slow], vec![Served { kind: Kind::Resources, tool, lists }])
+        Self::with(CLAW, [slow], vec![Served { kind: ExposedKind::Resources, tool, lists }])
     }
 
     fn with(
@@ -275,8 +275,8 @@ impl State {
     }
 }
 
-fn question(call: ToolCall) -> Asked {
-    Asked {
+fn question(call: ToolCall) -> Question {
+    Question {
         call: String::new(),
         request_id: call.context.request_id,
         principal: call.principal.0,

@@ -31,7 +31,7 @@ use tracing::debug;
 
 use super::Shutdown;
 use super::calls::{Calls, host_failed};
-use super::ckp::{Answer, Authority, Session};
+use super::ckp::{Answer, Authority, ClawSession};
 use super::connection::{Connection, Outgoing, Output, poll_out};
 use super::direct::Direct;
 use super::lane::{self, Inbound, Lane};
@@ -68,7 +68,7 @@ where
     let (notices, unasked) = mpsc::channel(CLAW_NOTICES_MAX);
     let notifier = tokio::spawn(notify_all(unasked, Arc::clone(&connection)));
     // Whoever started this process with pipes is its operator too.
-    let session = Session::new(calls.clone(), principal.clone(), Authority::Operator, notices);
+    let session = ClawSession::new(calls.clone(), principal.clone(), Authority::Operator, notices);
     let direct = Direct::new();
     let dialects = Dialects {
         connection: Arc::clone(&connection),
@@ -197,7 +197,7 @@ async fn notify_all(mut unasked: mpsc::Receiver<Value>, connection: Arc<Connecti
 /// Where lines go. Dropping it is how MCP learns that the input has ended.
 struct Dialects<C> {
     connection: Arc<Connection>,
-    session: Session<C>,
+    session: ClawSession<C>,
     direct: Direct<C>,
     to_mcp: mpsc::Sender<ClientJsonRpcMessage>,
 }

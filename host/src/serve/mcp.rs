@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use clawhost_core::digest;
+use clawhost_core::exposed::List;
 use clawhost_core::reply::json_bytes;
 use parking_lot::Mutex;
 use rmcp::model::{
@@ -29,7 +30,7 @@ use super::convert::{self, Era};
 use super::elicit;
 use super::progress::{Reports, Told, is_token, progress_channel, with_progress};
 use super::questions;
-use super::waiting::{Client, Turn, Underway};
+use super::waiting::{Client, OpenCall, Turn};
 use crate::approvals::WaitingSink;
 use crate::dialogue::Dialogue;
 use crate::gate::CallContext;
@@ -162,7 +163,7 @@ impl<C: Calls> McpServer<C> {
         context: &RequestContext<RoleServer>,
         dialogue: Dialogue,
         client: &Client<'_>,
-    ) -> Underway {
+    ) -> OpenCall {
         // While the call runs, its own user can be asked about it.
         let reach = client.approvals.reach();
         let reachable = client.elicits.then(|| reach.open_for(client.principal));
@@ -186,7 +187,7 @@ impl<C: Calls> McpServer<C> {
                 None => call.await,
             }
         });
-        Underway { call, questions, asks, answered, bytes }
+        OpenCall { call, questions, asks, answered, bytes }
     }
 
     fn tool_call(
@@ -246,7 +247,8 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.prompts(request)
+        let (items, next_cursor) = self.page(List::Prompts, request)?;
+        Ok(ListPromptsResult { next_cursor, ..ListPromptsResult::with_all_items(items) })
     }
 
     async fn list_resources(
@@ -254,7 +256,8 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.resources(request)
+        let (items, next_cursor) = self.page(List::Resources, request)?;
+        Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(items) })
     }
 
     async fn list_resource_templates(
@@ -262,7 +265,11 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.templates(request)
+        let (items, next_cursor) = self.page(List::Templates, request)?;
+        Ok(ListResourceTemplatesResult {
+            next_cursor,
+            ..ListResourceTemplatesResult::with_all_items(items)
+        })
     }
 
     async fn read_resource(

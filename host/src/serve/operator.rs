@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use clawhost_core::lease::Covers;
 use clawhost_core::manifest::nearest;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::message::{self, Fault, INTERNAL_ERROR, Incoming, Outcome};
@@ -92,9 +92,7 @@ impl Operator {
             Ok(_) => return None,
             Err(refusal) => return Some(refusal.to_line()),
         };
-        let none = Map::new();
-        let params = value.get("params").and_then(Value::as_object).unwrap_or(&none);
-        let outcome = self.result(&method, Params::new(params)).await;
+        let outcome = self.result(&method, Params::of(value.get("params"))).await;
         Some(message::line(&id, outcome.map(shown)))
     }
 
@@ -130,7 +128,7 @@ impl Operator {
             }
             "clawhost.approvals.leases" => {
                 let leases = approvals.leases().await.map_err(unavailable)?;
-                Ok(json!({"leases": Value::from_iter(leases.iter().map(|one| one.to_json()))}))
+                Ok(json!({"leases": leases}))
             }
             "clawhost.approvals.revoke" => {
                 let revoked = approvals.revoke(params.text("id")?).await.map_err(unavailable)?;

@@ -3,6 +3,8 @@
 //! Deliberately absent: defaults, but that a yes or a no which is left out is a no, and any guess at
 //! what was meant.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use super::message::Fault;
@@ -16,14 +18,20 @@ pub(crate) struct Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Returns a request's parameters.
-    pub(crate) const fn new(members: &'a Map<String, Value>) -> Self {
-        Self { members, at: "" }
+    /// Returns a request's parameters; none where they are no object.
+    pub(crate) fn of(params: Option<&'a Value>) -> Self {
+        static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+        Self::within(params.and_then(Value::as_object).unwrap_or(&NONE), "")
     }
 
     /// Returns an object inside, of which `at` says how it is reached, with a dot behind.
     pub(crate) const fn within(members: &'a Map<String, Value>, at: &'a str) -> Self {
         Self { members, at }
+    }
+
+    /// Returns all of them.
+    pub(crate) const fn members(&self) -> &'a Map<String, Value> {
+        self.members
     }
 
     /// Returns what is wrong with `key`.
@@ -142,7 +150,7 @@ mod tests {
     fn a_request_id_is_eight_four_four_four_twelve_hexadecimal_digits() {
         let read = |text: &str| {
             let members = json!({"request_id": text});
-            Params::new(members.as_object().unwrap()).request_id("request_id").is_ok()
+            Params::of(Some(&members)).request_id("request_id").is_ok()
         };
         assert!(read("550e8400-e29b-41d4-a716-446655440000"));
         assert!(read("AAAAAAAA-bbbb-cccc-dddd-eeeeeeeeeeee"));

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::beside::words;
 use super::waiting::Turn;
-use crate::dialogue::{Asked, Dialogue};
+use crate::dialogue::{Dialogue, ServerQuestion};
 use crate::upstream::mcp::INPUT_REQUIRED;
 
 /// What stands before a server's own state, to tell it from a ticket of this host.
@@ -107,12 +107,12 @@ fn missing<'a>(
 }
 
 /// Returns what is asked, as the stateless revision carries it.
-pub(super) fn input_requests(asked: &Asked) -> Option<InputRequests> {
+pub(super) fn input_requests(asked: &ServerQuestion) -> Option<InputRequests> {
     serde_json::from_value(asked.requests.clone()).ok()
 }
 
 /// Asks the client of an older revision, and returns its answers; nothing where one is missing.
-pub(super) async fn answers(peer: &Peer<RoleServer>, asked: &Asked) -> Option<Value> {
+pub(super) async fn answers(peer: &Peer<RoleServer>, asked: &ServerQuestion) -> Option<Value> {
     let requests = input_requests(asked)?;
     let mut answers = Map::new();
     for (name, request) in requests {
@@ -128,10 +128,18 @@ pub(super) async fn answers(peer: &Peer<RoleServer>, asked: &Asked) -> Option<Va
 }
 
 async fn answer(peer: &Peer<RoleServer>, request: ServerRequest) -> Option<Value> {
-    let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-    let handle = sent.inspect_err(|error| tracing::debug!(%error, "a client cannot be asked"));
-    match handle.ok()?.await_response().await.ok()? {
+    match result(peer, request).await? {
         ClientResult::EmptyResult(_) => None,
         result => serde_json::to_value(result).ok(),
     }
+}
+
+/// Sends a request to the client of an older revision; dropping it leaves the question there, where it does nothing.
+pub(super) async fn result(
+    peer: &Peer<RoleServer>,
+    request: ServerRequest,
+) -> Option<ClientResult> {
+    let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+    let handle = sent.inspect_err(|error| tracing::debug!(%error, "a client cannot be asked"));
+    handle.ok()?.await_response().await.ok()
 }

@@ -29,7 +29,7 @@ use super::calls::host_failed;
 use super::progress::Told;
 use super::{elicit, questions};
 use crate::approvals::{Approvals, OpenQuestions, ParkedCall, Pending, Posed};
-use crate::dialogue::{Asked, Asking};
+use crate::dialogue::{Asking, ServerQuestion};
 
 /// What a call comes to.
 pub(super) type Outcome = Result<ToolReply, CallError>;
@@ -43,7 +43,7 @@ pub(super) enum Turn {
 }
 
 /// A call under way.
-pub(super) struct Underway {
+pub(super) struct OpenCall {
     /// The call itself.
     pub(super) call: Pin<Box<dyn Future<Output = Outcome> + Send>>,
     /// The ids of the questions on which it waits.
@@ -74,7 +74,7 @@ pub(super) struct Client<'a> {
 
 impl Client<'_> {
     /// Waits for the call to end. A client of an older revision is asked meanwhile.
-    pub(super) async fn see_through(&self, mut underway: Underway) -> Outcome {
+    pub(super) async fn see_through(&self, mut underway: OpenCall) -> Outcome {
         let questions = underway.questions;
         tokio::select! {
             biased;
@@ -87,7 +87,7 @@ impl Client<'_> {
 
     /// Waits for the call to end or to ask, as the stateless revision has it. Its tool and arguments have
     /// this `digest`.
-    pub(super) async fn begin(&self, mut underway: Underway, digest: &str) -> Turn {
+    pub(super) async fn begin(&self, mut underway: OpenCall, digest: &str) -> Turn {
         let (mut questions, mut asks) = (underway.questions.clone(), underway.asks.clone());
         tokio::select! {
             biased;
@@ -247,8 +247,9 @@ impl Client<'_> {
 }
 
 /// Waits until a server asks something that is not answered yet, and returns it; never where none will.
-pub(super) async fn open(asks: &mut Option<Asking>) -> Arc<Asked> {
-    let is_open = |asked: &Option<Arc<Asked>>| asked.as_ref().is_some_and(|it| it.is_open());
+pub(super) async fn open(asks: &mut Option<Asking>) -> Arc<ServerQuestion> {
+    let is_open =
+        |asked: &Option<Arc<ServerQuestion>>| asked.as_ref().is_some_and(|it| it.is_open());
     let asked = match asks {
         Some(asks) => asks.wait_for(is_open).await.ok().and_then(|asked| asked.clone()),
         None => None,

@@ -21,7 +21,7 @@ pub(super) type Outbox = Vec<(String, SwarmEvent)>;
 #[derive(Debug)]
 pub(super) struct Board {
     plan: SwarmPlan,
-    tasks: BTreeMap<String, Held>,
+    tasks: BTreeMap<String, HeldTask>,
     waiting: VecDeque<String>,
     running: BTreeMap<String, usize>,
     /// Tasks that somebody has.
@@ -33,7 +33,7 @@ pub(super) struct Board {
 
 /// A task that has not ended.
 #[derive(Debug)]
-struct Held {
+struct HeldTask {
     task: Task,
     from: String,
     /// Times it failed.
@@ -48,7 +48,7 @@ struct Held {
     last: Option<String>,
 }
 
-impl Held {
+impl HeldTask {
     fn is_of(&self, name: &str) -> bool {
         self.assigned.iter().any(|own| own == name)
     }
@@ -114,7 +114,7 @@ impl Board {
     ) -> Result<(), CallError> {
         self.check(from)?;
         let id = task.task_id.clone();
-        let held = Held {
+        let held = HeldTask {
             task,
             from: from.to_owned(),
             failures: 0,
@@ -255,7 +255,7 @@ impl Board {
     }
 
     /// Returns who gets a task: in turn, and whoever had it last comes last.
-    fn choose(&self, held: &Held, now: Now<'_>) -> Vec<String> {
+    fn choose(&self, held: &HeldTask, now: Now<'_>) -> Vec<String> {
         let ready = |name: &&str| self.status(name, now, false) == PeerStatus::Ready;
         let mut ready: Vec<&str> =
             candidates(&self.plan, &held.from).into_iter().filter(ready).collect();
@@ -330,7 +330,7 @@ impl Board {
         self.outbox.push((held.from.clone(), event));
     }
 
-    fn end(&mut self, id: &str) -> Option<Held> {
+    fn end(&mut self, id: &str) -> Option<HeldTask> {
         let held = self.tasks.remove(id)?;
         self.waiting.retain(|waiting| waiting != id);
         held.assigned.iter().for_each(|name| self.released(name));

@@ -18,7 +18,7 @@ use super::otlp::Otlp;
 use super::record::Record;
 use crate::clock::{now_ms, rfc3339};
 use crate::outbox::{Carrier, Failure, Terms};
-use crate::place::{Place, Table};
+use crate::place::{OutsidePlace, Table};
 use crate::secrets::Secrets;
 use crate::state::Migrations;
 use crate::upstream::http::HttpClient;
@@ -37,7 +37,7 @@ pub(super) struct Exporter {
 
 enum To {
     Collector(Box<Otlp>),
-    Place(Place),
+    Place(OutsidePlace),
 }
 
 impl Exporter {
@@ -50,16 +50,16 @@ impl Exporter {
     ) -> Result<Self, Failure> {
         let poster = |url: &str| Poster::new(client, url, plan.secret.as_ref(), secrets);
         let to = match &plan.kind {
-            ExporterKind::Console => To::Place(Place::console()),
-            ExporterKind::File(path) => To::Place(Place::file(path.clone())),
+            ExporterKind::Console => To::Place(OutsidePlace::console()),
+            ExporterKind::File(path) => To::Place(OutsidePlace::file(path.clone())),
             ExporterKind::Otlp(url) => To::Collector(Box::new(Otlp::new(url, poster, resource)?)),
-            ExporterKind::Sqlite(path) => To::Place(Place::Table(Table::in_file(
+            ExporterKind::Sqlite(path) => To::Place(OutsidePlace::Table(Table::in_file(
                 path.clone(),
                 MIGRATIONS,
                 "events",
                 TELEMETRY_ROWS_MAX,
             ))),
-            ExporterKind::Webhook(url) => To::Place(Place::Webhook(poster(url)?)),
+            ExporterKind::Webhook(url) => To::Place(OutsidePlace::Webhook(poster(url)?)),
         };
         Ok(Self { to, metrics, exported: 0 })
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clawhost::secrets::Secrets;
 use clawhost::upstream::http::HttpClient;
-use clawhost::upstream::mcp::{Endpoint, Parts, Server, ServerPlan, State};
+use clawhost::upstream::mcp::{Endpoint, Server, ServerParts, ServerPlan, State};
 use clawhost_core::json;
 use clawhost_core::limits::BRIDGE_TOOLS_MAX;
 use serde_json::Value;
@@ -47,7 +47,7 @@ pub fn run(data: &[u8]) {
 async fn talk(url: String) {
     let endpoint = Endpoint::Http { url, headers: Vec::new(), auth: None, within: None };
     let plan = ServerPlan { name: "hostile".to_owned(), endpoint, expose: Default::default() };
-    let parts = Parts { client: HttpClient::system(), secrets: Secrets::none() };
+    let parts = ServerParts { client: HttpClient::system(), secrets: Secrets::none() };
     let server = Server::start(plan, parts);
     let mut offers = server.offers();
     let known = offers.wait_for(|offers| offers.state != State::Connecting).await;

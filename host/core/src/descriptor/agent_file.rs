@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::check::{self, METHODS, POLICY};
 use super::{AgentTools, Callers, Credential, Granted, ManagedTool, Transport, budget};
+use crate::json::put;
 use crate::manifest::node::{Node, Place};
 use crate::manifest::problem::{Problems, why};
 use crate::manifest::shape::{self, OBJECT, SECRET, STRING, Shape, TEXT, URL, opt, req, shape};
@@ -75,9 +76,7 @@ impl AgentFile {
                 "max_tool_result_bytes": self.policy.max_tool_result_bytes,
             },
         });
-        if let (Some(budget), Some(file)) = (&self.budget, file.as_object_mut()) {
-            file.insert("budget".to_owned(), budget::write(budget));
-        }
+        put(&mut file, "budget", self.budget.as_ref().map(budget::write));
         format!("{file:#}\n")
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::json::put;
 use crate::limits::{BUDGET_PIECE_MS, BUDGET_WINDOW_MS_MAX};
 use crate::manifest::node::Node;
 use crate::manifest::problem::Problems;
@@ -57,10 +58,7 @@ pub(super) fn write(budget: &Budget) -> Value {
         "window": format!("{}s", budget.window_ms / 1_000),
         "behavior": if budget.is_soft { SOFT } else { "hard_stop" },
     });
-    let mut put = |key: &str, value: Option<Value>| {
-        written.as_object_mut().zip(value).map(|(all, value)| all.insert(key.to_owned(), value));
-    };
-    put("limit_usd", budget.limit_nano_usd.map(usd).map(Value::from));
-    put("max_requests", budget.requests_max.map(Value::from));
+    put(&mut written, "limit_usd", budget.limit_nano_usd.map(usd).map(Value::from));
+    put(&mut written, "max_requests", budget.requests_max.map(Value::from));
     written
 }

@@ -7,12 +7,14 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::node::Place;
 use crate::limits::MANIFEST_PATTERNS_BYTES_MAX;
 use crate::visible;
 
 /// One problem of one document.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DocumentError {
     /// The protocol's code: -32060 for an invalid document, -32061 for something not found.
     pub code: i32,
@@ -26,6 +28,7 @@ pub struct DocumentError {
     pub reason: String,
     /// What would be right, where that is known.
     pub help: Option<String>,
+    #[serde(skip)]
     at: Place,
 }
 

@@ -10,11 +10,11 @@ use crate::uri::{Kind, LocalUri, RegistryUri};
 
 /// The version of each document, by its kind and name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Versions(BTreeMap<(Kind, String), Held>);
+pub(crate) struct Versions(BTreeMap<(Kind, String), KnownVersion>);
 
 /// What a document is, of those of its kind and name anywhere.
 #[derive(Debug, Clone)]
-struct Held {
+struct KnownVersion {
     /// Nothing where it states none.
     version: Option<String>,
     /// The address that it was fetched by, where a registry gave it.
@@ -23,7 +23,7 @@ struct Held {
 
 impl Versions {
     pub(crate) fn add(&mut self, kind: Kind, of: &Document) {
-        let held = Held { version: of.version.clone(), package: of.package.clone() };
+        let held = KnownVersion { version: of.version.clone(), package: of.package.clone() };
         self.0.insert((kind, of.name.clone()), held);
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::digest;
+pub(super) use crate::json::set;
 use crate::json::{items, text};
 
 /// Says whether an answer says nothing under `key`, but why.
@@ -44,10 +45,6 @@ pub(super) fn id_of(
     }
     known.insert(id.clone());
     id
-}
-
-pub(super) fn set(object: &mut Value, key: &str, value: Value) {
-    object.as_object_mut().and_then(|object| object.insert(key.to_owned(), value));
 }
 
 pub(super) fn remove(object: &mut Value, keys: &[&str]) {

@@ -129,7 +129,7 @@ impl PathNames {
 
     /// Adds the names that one more schema of the tool declares.
     pub fn add(&mut self, schema: &Value) {
-        let parts = Parts::of(schema).formatted();
+        let parts = SchemaParts::of(schema).formatted();
         find_formatted(schema, &parts, &mut self.0);
     }
 
@@ -240,14 +240,14 @@ type Part = *const Value;
 
 /// The parts of a schema. Each is looked at once, however often others refer to it.
 #[derive(Default)]
-struct Parts {
+struct SchemaParts {
     /// Those that say themselves that they have the format of a path.
     own: Vec<Part>,
     /// Of each part, those that have what it has: it is an alternative or the items of one, and others refer to it.
     users: BTreeMap<Part, Vec<Part>>,
 }
 
-impl Parts {
+impl SchemaParts {
     fn of(root: &Value) -> Self {
         let mut parts = Self::default();
         parts.add(root, root);

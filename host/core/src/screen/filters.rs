@@ -84,12 +84,12 @@ fn word_of(name: &str) -> String {
 
 /// An action, and the policy that asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct CheckAction {
     pub(super) action: Action,
     pub(super) policy: String,
 }
 
-impl Asked {
+impl CheckAction {
     /// Keeps the strictest of the actions, and the first policy that asks for it.
     pub(super) fn strictest(kept: &mut Option<Self>, policy: &str, action: Option<Action>) {
         if let Some(action) = action
@@ -102,7 +102,7 @@ impl Asked {
 
 /// What is looked for at one boundary.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Wanted(BTreeMap<&'static str, Asked>);
+pub(super) struct Wanted(BTreeMap<&'static str, CheckAction>);
 
 impl Wanted {
     /// Returns everything there is, for whoever only asks what a text holds.
@@ -114,7 +114,7 @@ impl Wanted {
 
     pub(super) fn add(&mut self, kind: &'static str, policy: &str, action: Action) {
         let mut kept = self.0.remove(kind);
-        Asked::strictest(&mut kept, policy, Some(action));
+        CheckAction::strictest(&mut kept, policy, Some(action));
         self.0.extend(kept.map(|asked| (kind, asked)));
     }
 
@@ -122,7 +122,7 @@ impl Wanted {
         self.0.contains_key(kind)
     }
 
-    pub(super) fn get(&self, kind: &str) -> Option<&Asked> {
+    pub(super) fn get(&self, kind: &str) -> Option<&CheckAction> {
         self.0.get(kind)
     }
 
@@ -160,7 +160,7 @@ mod tests {
         }
         assert_eq!(
             wanted.get("email"),
-            Some(&Asked { action: Action::Block, policy: "b".to_owned() })
+            Some(&CheckAction { action: Action::Block, policy: "b".to_owned() })
         );
         assert!(!wanted.has("phone"));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::filters::Asked;
+use super::filters::CheckAction;
 use super::{Action, INPUT_VALIDATION};
 use crate::error::{CallError, ErrorKind, Limit};
 use crate::limits::SCREEN_FINDINGS_MAX;
@@ -48,8 +48,14 @@ impl<T> Screened<T> {
     }
 
     /// Notes what `check` found so often, and refuses it where that was asked for.
-    pub(super) fn note(&mut self, check: &'static str, asked: &Asked, name: &str, times: usize) {
-        let Asked { action, policy } = asked;
+    pub(super) fn note(
+        &mut self,
+        check: &'static str,
+        asked: &CheckAction,
+        name: &str,
+        times: usize,
+    ) {
+        let CheckAction { action, policy } = asked;
         let what = match times {
             1 => name.to_owned(),
             SCREEN_FINDINGS_MAX => format!("{name} ({times} times or more)"),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::filters::{Asked, Boundary, Filter, Wanted, check_of, kinds_of};
+use super::filters::{Boundary, CheckAction, Filter, Wanted, check_of, kinds_of};
 use super::found::{Counts, Screened};
 use super::terms::{Action, INPUT_VALIDATION, PROMPT_INJECTION, Scanning, Screen, Validation};
 use super::tokens::Tokens;
@@ -21,8 +21,8 @@ use crate::reply::ToolReply;
 pub struct Screens {
     bytes_max: Option<(u64, String)>,
     null_bytes: Option<String>,
-    whitespace: Option<Asked>,
-    injection: Option<Asked>,
+    whitespace: Option<CheckAction>,
+    injection: Option<CheckAction>,
     filters: BTreeMap<Boundary, Wanted>,
 }
 
@@ -61,8 +61,8 @@ impl Screens {
         if null_bytes {
             self.null_bytes.get_or_insert_with(|| policy.to_owned());
         }
-        Asked::strictest(&mut self.whitespace, policy, whitespace.then_some(Action::Warn));
-        Asked::strictest(&mut self.injection, policy, screen.injection);
+        CheckAction::strictest(&mut self.whitespace, policy, whitespace.then_some(Action::Warn));
+        CheckAction::strictest(&mut self.injection, policy, screen.injection);
         if let Some(Scanning { input, output, action }) = screen.secrets {
             let boundaries = [(input, Boundary::Arguments), (output, Boundary::Result)];
             let boundaries = boundaries.iter().filter(|(is, _)| *is).map(|(_, at)| *at).collect();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clawhost_core::grants::{Access, Grants};
+use clawhost_core::json::put;
 use clawhost_core::limits::{APPROVAL_TIMEOUT_CEILING_MS, APPROVAL_TIMEOUT_MS};
 use clawhost_core::manifest::Autonomy;
 use clawhost_core::policy::{ApprovalTerms, List, Rates, Step};
@@ -64,9 +65,7 @@ impl Story<'_> {
             "quarantine": self.rests,
             "quotas": quotas,
         });
-        if let (Some(agents), Some(told)) = (self.agents(), told.as_object_mut()) {
-            told.insert("agents".to_owned(), agents.into());
-        }
+        put(&mut told, "agents", self.agents().map(Value::from));
         told
     }
 

@@ -10,7 +10,7 @@ use clawhost_core::manifest::{
 use clawhost_core::package::Lock;
 
 use super::keys::opened_secrets;
-use crate::cli::args::Places;
+use crate::cli::args::HostArgs;
 use crate::cli::fail::{Blame as _, Fail};
 use crate::config::{self, Config};
 use crate::distribution::Distribution;
@@ -28,7 +28,7 @@ pub(in crate::cli) const MANIFEST_NAME: &str = "claw.yaml";
 /// Reads and checks the runtime file and the documents, together.
 pub(in crate::cli) fn documents(
     paths: &[PathBuf],
-    places: &Places,
+    places: &HostArgs,
 ) -> Result<(Manifest, Settings), Vec<DocumentError>> {
     documents_from(&FileDocuments, paths, places)
 }
@@ -37,7 +37,7 @@ pub(in crate::cli) fn documents(
 pub(in crate::cli) fn documents_from(
     docs: &dyn Documents,
     paths: &[PathBuf],
-    places: &Places,
+    places: &HostArgs,
 ) -> Result<(Manifest, Settings), Vec<DocumentError>> {
     let mut settings = config(paths, places.config.as_deref())?.settings;
     let mut manifest = manifest(paths, &settings.registries)?;

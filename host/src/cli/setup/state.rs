@@ -198,6 +198,17 @@ pub(in crate::cli) fn existing_database(common: &StateArgs) -> Result<Option<Dat
     is_there.then(|| database_at(&path)).transpose()
 }
 
+/// Returns what `look` finds in the store: whoever only looks begins no log. Without a store, there is nothing.
+pub(in crate::cli) async fn look_into<T: Default, E: std::fmt::Display>(
+    common: &StateArgs,
+    look: impl AsyncFnOnce(&Database) -> Result<T, E>,
+) -> Result<T, Fail> {
+    match existing_database(common)? {
+        Some(database) => look(&database).await.or_fail(exit::UPSTREAM),
+        None => Ok(T::default()),
+    }
+}
+
 /// Refuses a state folder that was named and is not there: a misspelt one is no host with nothing to tell.
 pub(in crate::cli) fn require_state(common: &StateArgs) -> Result<(), Fail> {
     let (folder, is_named) = state_path(common)?;

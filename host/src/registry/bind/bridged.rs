@@ -8,14 +8,14 @@ use clawhost_core::exposed::{Served, shared};
 use clawhost_core::manifest::{Manifest, ToolBinding};
 use clawhost_core::screen;
 
-use super::{Binder, Draft, Source, reserved};
-use crate::registry::Code;
+use super::{Binder, CatalogDraft, Source, reserved};
+use crate::registry::ToolCode;
 use crate::registry::bridge::{Connection, Remote, Use};
 use crate::registry::offer::Offered;
 
 impl Binder {
     /// Serves what documents and open entries ask for, in their order.
-    pub(super) fn bind_bridges(&self, draft: &mut Draft) {
+    pub(super) fn bind_bridges(&self, draft: &mut CatalogDraft) {
         draft.catalog.refused.extend(self.bridges.refused.iter().cloned());
         draft.catalog.refused.extend(self.sources.manifest.broken_services.iter().cloned());
         let sourced = self.sources.manifest.tools.iter().filter(|binding| binding.mcp.is_some());
@@ -27,7 +27,7 @@ impl Binder {
         draft.notes.extend(shared(&draft.catalog.exposed));
     }
 
-    fn bind_connection(&self, draft: &mut Draft, connection: &Connection) {
+    fn bind_connection(&self, draft: &mut CatalogDraft, connection: &Connection) {
         let title = connection.plan.title();
         if connection.is_connecting() {
             draft.catalog.loading.push(title.clone());
@@ -66,7 +66,7 @@ impl Binder {
     /// Serves what an entry's server has, of that what `is_wanted` by its name here and there.
     fn bind_all(
         &self,
-        draft: &mut Draft,
+        draft: &mut CatalogDraft,
         connection: &Connection,
         is_wanted: impl Fn(&str, &str) -> bool,
     ) {
@@ -81,7 +81,7 @@ impl Binder {
     }
 
     /// Serves what it has beside tools, where the tool that stands for it is served.
-    fn bind_beside(&self, draft: &mut Draft, connection: &Connection) {
+    fn bind_beside(&self, draft: &mut CatalogDraft, connection: &Connection) {
         // Nobody knows yet whether it is the server that the operator saw.
         if !connection.has_spoken() {
             return;
@@ -108,7 +108,7 @@ impl Binder {
     /// its name, where it can have one.
     fn bind_listed(
         &self,
-        draft: &mut Draft,
+        draft: &mut CatalogDraft,
         connection: &Connection,
         remote: &Remote,
     ) -> Option<BridgedName> {
@@ -133,7 +133,12 @@ impl Binder {
     }
 
     /// Serves the tool that a document names, or the one that is called like it, or all.
-    fn bind_document(&self, draft: &mut Draft, connection: &Connection, binding: &ToolBinding) {
+    fn bind_document(
+        &self,
+        draft: &mut CatalogDraft,
+        connection: &Connection,
+        binding: &ToolBinding,
+    ) {
         let refuse = |reason: &str| {
             let reason = format!("tool `{}`: {} {reason}", binding.name, connection.plan.title());
             Refused::new(&binding.at, &reason).of(&binding.name).upstream()
@@ -173,7 +178,7 @@ impl Binder {
 
     fn bind_remote(
         &self,
-        draft: &mut Draft,
+        draft: &mut CatalogDraft,
         connection: &Connection,
         remote: &Remote,
         name: &BridgedName,
@@ -200,7 +205,7 @@ impl Binder {
         offered.definition.name.clone_from(&name.mcp);
         let sandbox = connection.plan.profile.clone();
         let binding = ToolBinding { name: name.ckp.clone(), sandbox, ..binding };
-        let source = Source { origin: &origin, code: Code::Bridged(bridged) };
+        let source = Source { origin: &origin, code: ToolCode::Bridged(bridged) };
         self.bind(draft, &source, &offered, Some(&binding));
     }
 
@@ -208,7 +213,7 @@ impl Binder {
     /// is refused.
     fn named(
         &self,
-        draft: &mut Draft,
+        draft: &mut CatalogDraft,
         connection: &Connection,
         server: &str,
         remote: &Remote,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clawhost_core::catalog::ckp_name;
 use clawhost_core::manifest::ToolBinding;
 
-use super::{Binder, Draft};
+use super::{Binder, CatalogDraft};
 use crate::registry::drop_in::{self, DropIn};
 use crate::registry::offer::{Offer, Offered};
 
@@ -70,7 +70,7 @@ impl Binder {
     /// this file's to have.
     pub(super) fn bind_claimed(
         &self,
-        draft: &mut Draft,
+        draft: &mut CatalogDraft,
         file: &DropIn,
         (offer, tool): (&Offer, &Offered),
         sidecar: Option<&ToolBinding>,

@@ -6,13 +6,13 @@ use clawhost_core::catalog::{Refused, ckp_name};
 use clawhost_core::composite::{Called, Composite};
 use clawhost_core::manifest::DocumentError;
 
-use super::{Binder, Draft};
-use crate::registry::{Code, Own};
+use super::{Binder, CatalogDraft};
+use crate::registry::{Own, ToolCode};
 
 impl Binder {
     /// Composites come last, each after all that it calls: no ring gets in. One whose tools are not there is
     /// not served.
-    pub(super) fn bind_composites(&self, draft: &mut Draft) {
+    pub(super) fn bind_composites(&self, draft: &mut CatalogDraft) {
         let released = self.released.iter().flat_map(|released| &released.composites);
         let released = released.filter(|own| self.is_free(draft, own));
         let own =
@@ -40,13 +40,13 @@ impl Binder {
     }
 
     /// Says whether the name of one of the registry is nobody else's; refuses it otherwise.
-    fn is_free(&self, draft: &mut Draft, Own { origin, offered, .. }: &Own) -> bool {
+    fn is_free(&self, draft: &mut CatalogDraft, Own { origin, offered, .. }: &Own) -> bool {
         let name = &offered.definition.name;
         self.reserved(name).inspect(|reason| draft.refuse_tool(origin, name, reason)).is_none()
     }
 
     /// One whose whole is over the bounds is not served: what it calls may be others' and not of its file.
-    fn bind_composite(&self, draft: &mut Draft, own: &Own, composite: &Composite) {
+    fn bind_composite(&self, draft: &mut CatalogDraft, own: &Own, composite: &Composite) {
         let bounds = self.sources.manifest.governance.composites;
         match composite.check(&own.offered.ckp_name, bounds, &|tool| draft.called(tool)) {
             Ok(()) => self.bind_own(draft, own),
@@ -55,11 +55,11 @@ impl Binder {
     }
 }
 
-impl Draft {
+impl CatalogDraft {
     fn called(&self, tool: &str) -> Option<Called> {
         let tool = self.catalog.find(tool)?;
         let composite = match &self.runnables.get(&tool.definition.name)?.code {
-            Code::Composite(composite) => Some(Arc::clone(composite)),
+            ToolCode::Composite(composite) => Some(Arc::clone(composite)),
             _ => None,
         };
         Some(Called { name: tool.ckp_name.clone(), composite })

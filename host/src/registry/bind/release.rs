@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clawhost_core::catalog::Origin;
 
-use super::{Binder, Draft};
+use super::{Binder, CatalogDraft};
 use crate::registry::releases::Served;
 
 impl Binder {
@@ -18,7 +18,7 @@ impl Binder {
 
     /// A tool of the registry runs under the profile and the policy that the manifest binds it to, and
     /// under `none` where it binds it to none.
-    pub(super) fn bind_released(&self, draft: &mut Draft) {
+    pub(super) fn bind_released(&self, draft: &mut CatalogDraft) {
         let Some(released) = self.released.as_deref() else {
             let awaited = self.sources.releases.as_ref().map(|_| Origin::Release.to_string());
             return draft.catalog.loading.extend(awaited);

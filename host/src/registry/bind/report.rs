@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clawhost_core::catalog::{Catalog, Refused, Tool};
 use clawhost_core::manifest::{DocumentError, Governance};
 
-use super::{Binder, Draft};
+use super::{Binder, CatalogDraft};
 use crate::registry::{builtin, drop_in, package};
 
 impl Binder {
@@ -31,7 +31,7 @@ impl Binder {
     }
 
     /// Lists what has no effect, so that a typing error is seen.
-    pub(super) fn report(&self, draft: &mut Draft, strays: &BTreeSet<String>) {
+    pub(super) fn report(&self, draft: &mut CatalogDraft, strays: &BTreeSet<String>) {
         let refused = &mut draft.catalog.refused;
         refused.extend(self.built_in.iter().filter_map(|offer| offer.as_ref().err()).cloned());
         refused.extend(self.packaged.iter().filter_map(|one| one.as_ref().err()).cloned());
@@ -44,7 +44,7 @@ impl Binder {
     }
 
     /// Lists documents that bind a tool which nobody offers.
-    fn report_unoffered(&self, draft: &mut Draft) {
+    fn report_unoffered(&self, draft: &mut CatalogDraft) {
         let manifest = &self.sources.manifest;
         for binding in &manifest.tools {
             // Why the code that came with a document is not served was said.
@@ -65,7 +65,7 @@ impl Binder {
     }
 
     /// Lists rules that hold for no tool, and what of a tool holds for nothing.
-    fn report_idle(&self, draft: &mut Draft) {
+    fn report_idle(&self, draft: &mut CatalogDraft) {
         let manifest = &self.sources.manifest;
         let served = draft.catalog.tools().map(|tool| tool.ckp_name.clone());
         let names = builtin::built_in_names().chain(served);

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::{Binder, Source};
 use crate::registry::offer::Offered;
-use crate::registry::{Code, builtin};
+use crate::registry::{ToolCode, builtin};
 
 impl Binder {
     pub(super) fn tool(
@@ -62,11 +62,11 @@ impl Binder {
             category: binding.and_then(|binding| binding.category.clone()),
             // What a composite has done is not done again: its steps are tried again, each by itself.
             retry: binding
-                .filter(|_| !matches!(code, Code::Composite(_)))
+                .filter(|_| !matches!(code, ToolCode::Composite(_)))
                 .map_or(RetryPlan::ONCE, ToolBinding::retry_plan),
             governed: governed.clone(),
             // What a server has beside tools is served where its entry says so.
-            surfaced: !matches!(code, Code::Bridged(one) if one.kind.is_some())
+            surfaced: !matches!(code, ToolCode::Bridged(one) if one.kind.is_some())
                 && self.is_surfaced(origin, binding),
             managed: self.managed(origin, code),
             paths: path_names(definition, documents()),
@@ -81,7 +81,7 @@ impl Binder {
     }
 
     /// Returns what a tool is as a service's: one that the host asks itself, or one of an MCP server.
-    fn managed(&self, origin: &Origin, code: &Code) -> Option<Arc<Granted>> {
+    fn managed(&self, origin: &Origin, code: &ToolCode) -> Option<Arc<Granted>> {
         let Origin::Bridged { server, tool } = origin else { return code.managed().cloned() };
         self.sources.manifest.managed(server, tool).cloned().map(Arc::new)
     }
@@ -145,10 +145,11 @@ impl Binder {
 }
 
 /// Takes out of a tool's grants what the network policy of its definition does not have.
-fn keep_to_policy(tool: &mut Tool, code: &Code) -> Result<(), String> {
+fn keep_to_policy(tool: &mut Tool, code: &ToolCode) -> Result<(), String> {
     let own = tool.governed.clone();
     let Some(policy) = own.as_ref().and_then(|own| own.network.as_ref()) else { return Ok(()) };
-    if tool.grants.agent.tool_calls > 0 || matches!(code, Code::Composite(_) | Code::Own(_)) {
+    if tool.grants.agent.tool_calls > 0 || matches!(code, ToolCode::Composite(_) | ToolCode::Own(_))
+    {
         let reason = "its `network_policy` would not hold for what it calls: write it for the tools that it calls";
         return Err(reason.to_owned());
     }

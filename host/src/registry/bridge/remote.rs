@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clawhost_core::bridged::{BridgedName, pinned, remembered_as};
 use clawhost_core::catalog::{Annotations, ToolDefinition};
 use clawhost_core::digest;
-use clawhost_core::exposed::Kind;
+use clawhost_core::exposed::ExposedKind;
 use clawhost_core::manifest::McpReach;
 use serde_json::Value;
 
@@ -105,7 +105,7 @@ pub(super) fn accepted(
 /// Returns the host's own tools that stand for what a server has beside tools: they are its words, so
 /// there is nothing to accept.
 pub(super) fn beside(plan: &Plan, sessions: &Sessions, schemas: &Schemas) -> Vec<Remote> {
-    let one = |kind: &Kind| {
+    let one = |kind: &ExposedKind| {
         let definition = kind.definition();
         let offered = Offered::new(&definition, schemas).map(|offered| {
             let seen = pinned(&plan.endpoint, plan.reach(), &definition);
@@ -178,7 +178,7 @@ fn sound(
 fn bridged(
     plan: &Plan,
     sessions: &Sessions,
-    kind: Option<Kind>,
+    kind: Option<ExposedKind>,
     definition: ToolDefinition,
     digest: String,
 ) -> Bridged {

@@ -7,7 +7,7 @@ use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use super::bindings::wasi::filesystem::types;
 use super::fault::Fault;
 use super::open::{Node, OpenHow};
-use super::stat::{Facts, Kind};
+use super::stat::{FileFacts, Kind};
 use super::tree::Follow;
 
 /// Nanoseconds in a second: what a time's nanoseconds stay below.
@@ -114,7 +114,7 @@ pub(super) const fn type_of(kind: Kind) -> types::DescriptorType {
 /// What a guest learns of an object: its kind, names and size, and when it was read, written and changed.
 pub(super) type Told = (Kind, u64, u64, [Option<(u64, u32)>; 3]);
 
-pub(super) fn told_of(facts: &Facts) -> Told {
+pub(super) fn told_of(facts: &FileFacts) -> Told {
     let times = [facts.accessed, facts.modified, facts.changed].map(since_1970);
     (facts.kind, facts.links, facts.size, times)
 }

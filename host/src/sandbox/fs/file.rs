@@ -12,7 +12,7 @@ use super::folder::Folder;
 use super::meter::{Hold, Limit, Meter};
 use super::open::OpenHow;
 use super::rules::Rules;
-use super::stat::{Facts, Id, Kind};
+use super::stat::{FileFacts, Id, Kind};
 
 /// Bytes moved by one system call, on the thread that runs the guest: some ten microseconds of
 /// copying.
@@ -47,7 +47,7 @@ pub(super) fn open_flags(how: OpenHow) -> OFlags {
 }
 
 /// Fails for a regular file with several names: a change would show under all of them.
-pub(super) fn require_one_name(facts: &Facts) -> Result<(), Fault> {
+pub(super) fn require_one_name(facts: &FileFacts) -> Result<(), Fault> {
     if facts.kind == Kind::File && facts.links > 1 { Err(Fault::HardLinked) } else { Ok(()) }
 }
 
@@ -79,8 +79,8 @@ impl OpenFile {
     ///
     /// # Errors
     /// Whatever the system answers.
-    pub fn facts(&self) -> Result<Facts, Fault> {
-        Facts::of_file(&self.file)
+    pub fn facts(&self) -> Result<FileFacts, Fault> {
+        FileFacts::of_file(&self.file)
     }
 
     /// Says whether it was opened for reading.
@@ -199,7 +199,7 @@ impl OpenFile {
         Ok(self.meter.io(size, || self.file.set_len(0))?)
     }
 
-    fn writable_facts(&self) -> Result<Facts, Fault> {
+    fn writable_facts(&self) -> Result<FileFacts, Fault> {
         if !self.write {
             return Err(if self.access == Access::ReadOnly {
                 Fault::ReadOnly(self.granted)
@@ -304,6 +304,6 @@ fn append(file: &std::fs::File, bytes: &[u8]) -> Result<usize, Fault> {
 }
 
 fn append_at_size(file: &std::fs::File, bytes: &[u8]) -> Result<usize, Fault> {
-    let size = Facts::of_file(file)?.size;
+    let size = FileFacts::of_file(file)?.size;
     retry(|| file.write_at(bytes, size))
 }

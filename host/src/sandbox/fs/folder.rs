@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use super::fault::Fault;
 use super::meter::Hold;
 use super::rules::Rules;
-use super::stat::{Facts, Id};
+use super::stat::{FileFacts, Id};
 
 /// How directories are opened: without following a link, and on Linux without needing the right
 /// to list them.
@@ -45,7 +45,7 @@ impl Folder {
         (access, granted): (Access, Option<Id>),
         rules: &Rules,
     ) -> Result<Self, Fault> {
-        let id = Facts::of_dir(&dir)?.id;
+        let id = FileFacts::of_dir(&dir)?.id;
         let access = rules.enter(id, access)?;
         let granted = if rules.is_read_only(id) { id } else { granted.unwrap_or(id) };
         Ok(Self { dir: Arc::new(dir), id, access, granted, _hold: None })
@@ -69,8 +69,8 @@ impl Folder {
     ///
     /// # Errors
     /// Whatever the system answers.
-    pub fn facts(&self) -> Result<Facts, Fault> {
-        Facts::of_dir(&self.dir)
+    pub fn facts(&self) -> Result<FileFacts, Fault> {
+        FileFacts::of_dir(&self.dir)
     }
 
     /// Says whether entries may be made, changed and removed in it.

@@ -20,7 +20,7 @@ use super::listing::Listing;
 use super::meter::{FsLimits, Limit, Meter};
 use super::open::Node;
 use super::roots::Roots;
-use super::stat::{Facts, Kind};
+use super::stat::{FileFacts, Kind};
 use super::stream::{self, FileInput, FileOutput, WriteTo};
 use super::tape::{self, Answer};
 use super::tree::Tree;
@@ -568,7 +568,7 @@ pub(super) async fn wait_for_disk(
     done.map_err(HostFault::from)
 }
 
-fn facts_of(node: &Node) -> Result<Facts, Fault> {
+fn facts_of(node: &Node) -> Result<FileFacts, Fault> {
     match node {
         Node::File(file) => file.facts(),
         Node::Folder(folder) => folder.facts(),

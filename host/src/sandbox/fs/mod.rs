@@ -30,6 +30,7 @@
 //! permissions (`chmod`), device access, file locks, and systems that are not Unix.
 
 mod bindings;
+mod bounds;
 mod convert;
 mod fault;
 mod file;
@@ -43,7 +44,6 @@ mod open;
 #[cfg(feature = "wasi-p3")]
 pub(super) mod p3;
 mod path;
-mod places;
 mod private;
 mod roots;
 mod rules;
@@ -56,6 +56,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use self::bounds::FolderBounds;
 pub use self::fault::Fault;
 pub use self::file::{CHUNK_BYTES_MAX, OpenFile, READ_BYTES_MAX};
 pub use self::folder::Folder;
@@ -64,8 +65,7 @@ pub use self::host::{FsCtx, FsView, HasFs, HostFault, add_to_linker};
 pub use self::listing::{Entry, Listing};
 pub use self::meter::{FsLimits, Limit, Meter};
 pub use self::open::{Node, OpenHow};
-pub use self::places::Places;
 pub use self::private::Private;
 pub use self::roots::{RootError, Roots};
-pub use self::stat::{Facts, Id, Kind};
+pub use self::stat::{FileFacts, Id, Kind};
 pub use self::tree::{Follow, Tree};

@@ -13,12 +13,12 @@ use clawhost_core::limits::MOUNTS_BYTES_MAX;
 
 /// A folder or file in a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub(super) struct DevicePath {
     device: Vec<u8>,
     path: PathBuf,
 }
 
-impl Place {
+impl DevicePath {
     /// Says whether `other` is it or lies in it.
     pub(super) fn holds(&self, other: &Self) -> bool {
         self.device == other.device && other.path.starts_with(&self.path)
@@ -27,7 +27,7 @@ impl Place {
 
 /// The mounts of this process, each with what of a file system it shows.
 #[derive(Debug, Default)]
-pub(super) struct Mounts(Vec<(PathBuf, Place)>);
+pub(super) struct Mounts(Vec<(PathBuf, DevicePath)>);
 
 impl Mounts {
     /// Reads what the kernel says; nothing where it says nothing.
@@ -53,13 +53,13 @@ impl Mounts {
         let mount = |line: &[u8]| {
             let mut fields = line.split(|b| *b == b' ').skip(2);
             let (device, path) = (fields.next()?.to_vec(), unescaped(fields.next()?));
-            Some((unescaped(fields.next()?), Place { device, path }))
+            Some((unescaped(fields.next()?), DevicePath { device, path }))
         };
         Self(text.split(|b| *b == b'\n').filter_map(mount).collect())
     }
 
     /// Returns the places that are seen at and below `path`.
-    pub(super) fn seen<'a>(&'a self, path: &Path) -> impl Iterator<Item = Place> + use<'a> {
+    pub(super) fn seen<'a>(&'a self, path: &Path) -> impl Iterator<Item = DevicePath> + use<'a> {
         let path = real(path);
         let own = self.place_of(&path);
         let below = self.0.iter().filter(move |(at, _)| at.starts_with(&path));
@@ -67,18 +67,18 @@ impl Mounts {
     }
 
     /// Returns where `path` lies, links considered.
-    pub(super) fn place(&self, path: &Path) -> Place {
+    pub(super) fn place(&self, path: &Path) -> DevicePath {
         self.place_of(&real(path))
     }
 
-    fn place_of(&self, path: &Path) -> Place {
+    fn place_of(&self, path: &Path) -> DevicePath {
         let around = self.0.iter().filter(|(at, _)| path.starts_with(at));
         // Of several at one path the last one is seen.
         let Some((at, root)) = around.max_by_key(|(at, _)| at.components().count()) else {
-            return Place { path: path.to_owned(), ..Place::default() };
+            return DevicePath { path: path.to_owned(), ..DevicePath::default() };
         };
         let rest = path.strip_prefix(at).unwrap_or(path);
-        Place { device: root.device.clone(), path: root.path.join(rest) }
+        DevicePath { device: root.device.clone(), path: root.path.join(rest) }
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
         assert!(place("/srv/a b").holds(&state) && place("/home/u").holds(&state));
         assert!(!place("/srv").holds(&state) && !place("/home/u/disk").holds(&state));
         assert!(!place("/u/.local/state/clawhost").holds(&state), "another device");
-        let seen: Vec<Place> = mounts.seen(Path::new("/srv")).collect();
+        let seen: Vec<DevicePath> = mounts.seen(Path::new("/srv")).collect();
         assert!(seen.len() == 2 && seen[1].holds(&state), "{seen:?}");
     }
 

@@ -10,7 +10,7 @@ use super::file::{self, OpenFile};
 use super::folder::Folder;
 use super::stat::Kind;
 use super::tree::{Follow, Tree};
-use super::walk::{self, Place, Target};
+use super::walk::{self, FolderEntry, Target};
 
 /// How often an open is tried anew where an entry comes and goes meanwhile.
 const OPEN_ATTEMPTS_MAX: u32 = 4;
@@ -79,7 +79,7 @@ impl Tree {
         self.open_entry(place, how)
     }
 
-    fn open_entry(&self, mut place: Place, how: OpenHow) -> Result<Node, Fault> {
+    fn open_entry(&self, mut place: FolderEntry, how: OpenHow) -> Result<Node, Fault> {
         for _ in 1..OPEN_ATTEMPTS_MAX {
             match self.try_open(&place, how) {
                 // The entry went, or came, between the look and the open.
@@ -92,7 +92,7 @@ impl Tree {
         self.try_open(&place, how)
     }
 
-    fn try_open(&self, place: &Place, how: OpenHow) -> Result<Node, Fault> {
+    fn try_open(&self, place: &FolderEntry, how: OpenHow) -> Result<Node, Fault> {
         let facts = match place.facts() {
             Ok(facts) => facts,
             Err(Fault::Os(Errno::NOENT)) if how.create => return self.create_file(place, how),
@@ -124,7 +124,7 @@ impl Tree {
         Ok(Node::Folder(Folder { _hold: Some(hold), ..folder }))
     }
 
-    fn open_file(&self, place: &Place, how: OpenHow) -> Result<Node, Fault> {
+    fn open_file(&self, place: &FolderEntry, how: OpenHow) -> Result<Node, Fault> {
         if how.directory || place.dir_only {
             return Err(Errno::NOTDIR.into());
         }
@@ -136,7 +136,7 @@ impl Tree {
         Ok(Node::File(Arc::new(file)))
     }
 
-    fn create_file(&self, place: &Place, how: OpenHow) -> Result<Node, Fault> {
+    fn create_file(&self, place: &FolderEntry, how: OpenHow) -> Result<Node, Fault> {
         if place.dir_only {
             return Err(Errno::ISDIR.into());
         }
@@ -149,7 +149,12 @@ impl Tree {
         file.map(|file| Node::File(Arc::new(file))).ok_or(Fault::Os(Errno::IO))
     }
 
-    fn open_handle(&self, place: &Place, how: OpenHow, more: OFlags) -> Result<OpenFile, Fault> {
+    fn open_handle(
+        &self,
+        place: &FolderEntry,
+        how: OpenHow,
+        more: OFlags,
+    ) -> Result<OpenFile, Fault> {
         let hold = self.meter().hold()?;
         let flags = file::open_flags(how).union(more);
         let mode = Mode::from_raw_mode(0o666);

@@ -18,7 +18,7 @@ pub(super) enum Part {
 
 /// A path as steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct PathParts {
     /// The steps, last one first.
     pub(super) reversed: Vec<Part>,
     /// The path ends in `/` or `.`, so it can only mean a directory.
@@ -26,11 +26,11 @@ pub(super) struct Parts {
 }
 
 /// Takes a relative path apart.
-pub(super) fn parse(path: &str) -> Result<Parts, Fault> {
+pub(super) fn parse(path: &str) -> Result<PathParts, Fault> {
     check(path)?;
     let reversed: Vec<Part> = path.rsplit('/').filter_map(part).collect();
     let last = path.rsplit('/').next();
-    Ok(Parts { reversed, dir_only: matches!(last, None | Some("" | "." | "..")) })
+    Ok(PathParts { reversed, dir_only: matches!(last, None | Some("" | "." | "..")) })
 }
 
 /// Says whether a guest may make a symbolic link to `target`: relative, and never upwards, so

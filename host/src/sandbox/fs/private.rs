@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use clawhost_core::grants::Mount;
 
 use super::fault::Fault;
-use super::mounted::{self, Mounts, Place};
+use super::mounted::{self, DevicePath, Mounts};
 use super::roots::{RootError, open_error};
 use super::rules::Rules;
 
 /// The host's own folders, as they lie now.
 #[derive(Debug, Default)]
 pub struct Private {
-    folders: Vec<(PathBuf, Place)>,
+    folders: Vec<(PathBuf, DevicePath)>,
     mounts: Mounts,
     /// Closes them in whatever holds them.
     pub(super) rules: Rules,
@@ -64,11 +64,11 @@ impl Private {
     fn refuse(
         &self,
         mounts: &[Mount],
-        is: impl Fn(&Place, &Place) -> bool,
+        is: impl Fn(&DevicePath, &DevicePath) -> bool,
     ) -> Result<(), RootError> {
         for Mount { host, .. } in mounts {
-            let seen: Vec<Place> = self.mounts.seen(host).collect();
-            let reaches = |(_, own): &&(PathBuf, Place)| seen.iter().any(|it| is(own, it));
+            let seen: Vec<DevicePath> = self.mounts.seen(host).collect();
+            let reaches = |(_, own): &&(PathBuf, DevicePath)| seen.iter().any(|it| is(own, it));
             if let Some((folder, _)) = self.folders.iter().find(reaches) {
                 let (mount, folder) = (host.clone(), folder.clone());
                 return Err(RootError::Private { mount, folder });

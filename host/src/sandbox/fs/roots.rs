@@ -14,12 +14,12 @@ use cap_std::fs::Dir;
 use clawhost_core::grants::{Access, Mount};
 use rustix::io::Errno;
 
+use super::bounds::{FolderBounds, nearest};
 use super::fault::Fault;
 use super::folder::Folder;
-use super::places::{Places, nearest};
 use super::private::Private;
 use super::rules::{Rules, self_and_above};
-use super::stat::{Facts, Id};
+use super::stat::{FileFacts, Id};
 
 /// Why a profile's directories could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -162,7 +162,7 @@ impl Roots {
     ///
     /// # Errors
     /// The system's answer where a directory cannot be looked at any more.
-    pub fn within(&self, places: &Places) -> Result<(Self, Vec<Option<Access>>), Fault> {
+    pub fn within(&self, places: &FolderBounds) -> Result<(Self, Vec<Option<Access>>), Fault> {
         let rules = self.rules.and(&places.rules);
         let left = |root: &Root| root.left_by(places, &rules);
         let left = self.roots.iter().map(left).collect::<Result<Vec<_>, _>>()?;
@@ -190,7 +190,7 @@ impl Root {
     }
 
     /// Says what is left of it where `places` bind as well, under the rules of both.
-    fn left_by(&self, places: &Places, rules: &Rules) -> Result<Option<Access>, Fault> {
+    fn left_by(&self, places: &FolderBounds, rules: &Rules) -> Result<Option<Access>, Fault> {
         let Self { mount, folder } = self;
         let left = || {
             let (own, chain) = match folder.get() {
@@ -265,7 +265,7 @@ fn is_absent(path: &Path) -> bool {
 /// Says whether `dir` is the root of the file system, by whatever path.
 fn is_whole(dir: &Dir) -> Result<bool, Fault> {
     let whole = Dir::open_ambient_dir("/", ambient_authority())?;
-    Ok(Facts::of_dir(&whole)?.id == Facts::of_dir(dir)?.id)
+    Ok(FileFacts::of_dir(&whole)?.id == FileFacts::of_dir(dir)?.id)
 }
 
 pub(super) fn require_plain(path: &Path) -> Result<(), RootError> {

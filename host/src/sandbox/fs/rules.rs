@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::folder::DIR_FLAGS;
-use super::stat::{Facts, Id};
+use super::stat::{FileFacts, Id};
 
 /// Directories above a mount that are looked at; deeper nesting is refused at load.
 const CLIMB_MAX: usize = 4_096;
@@ -84,7 +84,7 @@ impl Rules {
     /// read-only on every route if it is so granted.
     pub(super) fn add_mount(&mut self, dir: &Dir, access: Access) -> Result<(), Fault> {
         if access == Access::ReadOnly {
-            self.read_only.insert(Facts::of_dir(dir)?.id);
+            self.read_only.insert(FileFacts::of_dir(dir)?.id);
         }
         self.pinned.extend(self_and_above(dir)?);
         Ok(())
@@ -95,7 +95,7 @@ impl Rules {
     pub(super) fn add_closed(&mut self, path: &Path) -> Result<(), Fault> {
         match rustix::fs::openat(rustix::fs::CWD, path, identity_flags(), Mode::empty()) {
             Ok(fd) => {
-                let facts = Facts::of_file(&std::fs::File::from(fd))?;
+                let facts = FileFacts::of_file(&std::fs::File::from(fd))?;
                 self.closed.insert(facts.id);
             }
             Err(Errno::NOENT | Errno::NOTDIR) => {}
@@ -117,7 +117,7 @@ impl Rules {
                 },
             };
             let name = name.to_string_lossy().to_lowercase();
-            self.closed_names.insert((Facts::of_dir(&dir)?.id, name));
+            self.closed_names.insert((FileFacts::of_dir(&dir)?.id, name));
             self.pinned.extend(self_and_above(&dir)?);
             return Ok(());
         }
@@ -133,11 +133,11 @@ impl Rules {
 
 /// Returns the identities of `dir` and of every directory above it.
 pub(super) fn self_and_above(dir: &Dir) -> Result<Vec<Id>, Fault> {
-    let mut ids = vec![Facts::of_dir(dir)?.id];
+    let mut ids = vec![FileFacts::of_dir(dir)?.id];
     let mut dir = dir.try_clone()?;
     while ids.len() < CLIMB_MAX {
         dir = rustix::fs::openat(&dir, "..", DIR_FLAGS, Mode::empty()).map(Dir::from)?;
-        let id = Facts::of_dir(&dir)?.id;
+        let id = FileFacts::of_dir(&dir)?.id;
         if ids.last() == Some(&id) {
             return Ok(ids);
         }

@@ -46,7 +46,7 @@ impl From<FileType> for Kind {
 
 /// What the system says about one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct FileFacts {
     /// Which object it is.
     pub id: Id,
     /// What it is.
@@ -65,7 +65,7 @@ pub struct Facts {
     pub changed: Timespec,
 }
 
-impl Facts {
+impl FileFacts {
     /// Returns the facts about an open file.
     pub(super) fn of_file(file: &std::fs::File) -> Result<Self, Fault> {
         Ok(Self::from(&Metadata::from_file(file)?))
@@ -82,7 +82,7 @@ impl Facts {
     }
 }
 
-impl From<&Metadata> for Facts {
+impl From<&Metadata> for FileFacts {
     fn from(meta: &Metadata) -> Self {
         let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
         Self {

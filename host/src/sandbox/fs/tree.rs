@@ -18,8 +18,8 @@ use super::open::OpenHow;
 use super::path;
 use super::roots::Roots;
 use super::rules::Rules;
-use super::stat::{Facts, Id, Kind};
-use super::walk::{self, Place, Target};
+use super::stat::{FileFacts, Id, Kind};
+use super::walk::{self, FolderEntry, Target};
 
 /// Whether a link at the end of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl Tree {
     ///
     /// # Errors
     /// A refusal, or the system's answer.
-    pub fn stat(&self, base: &Folder, path: &str, follow: Follow) -> Result<Facts, Fault> {
+    pub fn stat(&self, base: &Folder, path: &str, follow: Follow) -> Result<FileFacts, Fault> {
         let place = match walk::walk(self, base, path, follow)? {
             Target::Folder(folder) => return folder.facts(),
             Target::Entry(place) => place,
@@ -228,7 +228,7 @@ impl Tree {
     }
 
     /// Finds an entry by its name; `unnamed` is the error of a path that has none at its end.
-    fn entry(&self, base: &Folder, path: &str, unnamed: Errno) -> Result<Place, Fault> {
+    fn entry(&self, base: &Folder, path: &str, unnamed: Errno) -> Result<FolderEntry, Fault> {
         match walk::walk(self, base, path, Follow::No)? {
             Target::Folder(_) => Err(unnamed.into()),
             Target::Entry(place) => Ok(place),
@@ -236,13 +236,13 @@ impl Tree {
     }
 
     /// Finds an entry that is to be changed, in a directory that may be.
-    fn changeable(&self, base: &Folder, path: &str) -> Result<Place, Fault> {
+    fn changeable(&self, base: &Folder, path: &str) -> Result<FolderEntry, Fault> {
         let place = self.entry(base, path, Errno::INVAL)?;
         place.folder.require_write().map(|()| place)
     }
 
     /// Returns the facts about an entry that may lose its name.
-    fn removable(&self, place: &Place) -> Result<Facts, Fault> {
+    fn removable(&self, place: &FolderEntry) -> Result<FileFacts, Fault> {
         let facts = place.facts()?;
         self.rules().check_removable(facts.id)?;
         if facts.kind == Kind::Special { Err(Fault::Special) } else { Ok(facts) }
@@ -259,7 +259,11 @@ impl Tree {
 /// Gives a regular file the permissions of the one it is about to replace.
 ///
 /// Through a handle that is checked to be that file: its name may stand for another one by now.
-fn take_over_mode(from: &Place, facts: &Facts, replaced: &Facts) -> Result<(), Fault> {
+fn take_over_mode(
+    from: &FolderEntry,
+    facts: &FileFacts,
+    replaced: &FileFacts,
+) -> Result<(), Fault> {
     let both_files = facts.kind == Kind::File && replaced.kind == Kind::File;
     if !both_files || facts.mode == replaced.mode {
         return Ok(());
@@ -267,7 +271,7 @@ fn take_over_mode(from: &Place, facts: &Facts, replaced: &Facts) -> Result<(), F
     let flags = file::open_flags(OpenHow::default());
     let fd = rustix::fs::openat(&from.folder.dir, &from.name, flags, Mode::empty())?;
     let source = std::fs::File::from(fd);
-    let now = Facts::of_file(&source)?;
+    let now = FileFacts::of_file(&source)?;
     if (now.id, now.kind) != (facts.id, Kind::File) {
         return Err(Errno::BUSY.into());
     }
@@ -275,6 +279,6 @@ fn take_over_mode(from: &Place, facts: &Facts, replaced: &Facts) -> Result<(), F
     Ok(source.set_permissions(std::fs::Permissions::from_mode(replaced.mode))?)
 }
 
-fn require_kind(place: &Place, kind: Kind) -> Result<(), Fault> {
+fn require_kind(place: &FolderEntry, kind: Kind) -> Result<(), Fault> {
     if place.dir_only && kind != Kind::Directory { Err(Errno::NOTDIR.into()) } else { Ok(()) }
 }

@@ -9,22 +9,22 @@ use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::folder::Folder;
-use super::path::{self, Part, Parts};
-use super::stat::{Facts, Kind};
+use super::path::{self, Part, PathParts};
+use super::stat::{FileFacts, Kind};
 use super::tree::{Follow, Tree};
 
 /// Where a path leads.
 #[derive(Debug)]
 pub(super) enum Target {
     /// An entry, there or not, that is not a link unless links are not followed.
-    Entry(Place),
+    Entry(FolderEntry),
     /// A directory the walk stands in: the path ended in `.` or `..`.
     Folder(Folder),
 }
 
 /// One entry of a directory, there or not.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct FolderEntry {
     /// The directory.
     pub(super) folder: Folder,
     /// The entry's name: one component, never `.` or `..`.
@@ -32,13 +32,13 @@ pub(super) struct Place {
     /// The path ended in a slash: only a directory will do.
     pub(super) dir_only: bool,
     /// What the walk saw of it, where it looked.
-    pub(super) seen: Option<Facts>,
+    pub(super) seen: Option<FileFacts>,
 }
 
-impl Place {
+impl FolderEntry {
     /// Returns the facts about the entry itself, as the walk saw them where it looked.
-    pub(super) fn facts(&self) -> Result<Facts, Fault> {
-        self.seen.map_or_else(|| Facts::of_entry(&self.folder.dir, &self.name), Ok)
+    pub(super) fn facts(&self) -> Result<FileFacts, Fault> {
+        self.seen.map_or_else(|| FileFacts::of_entry(&self.folder.dir, &self.name), Ok)
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn walk(
     path: &str,
     follow: Follow,
 ) -> Result<Target, Fault> {
-    let Parts { reversed, dir_only } = path::parse(path)?;
+    let PathParts { reversed, dir_only } = path::parse(path)?;
     let mut walk = Walk {
         tree,
         above: Vec::new(),
@@ -80,7 +80,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn step(&mut self, part: Part) -> Result<Option<Place>, Fault> {
+    fn step(&mut self, part: Part) -> Result<Option<FolderEntry>, Fault> {
         self.steps = self.steps.saturating_add(1);
         if self.steps > PATH_STEPS_MAX {
             return Err(Errno::LOOP.into());
@@ -98,7 +98,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn last(&mut self, name: String) -> Result<Option<Place>, Fault> {
+    fn last(&mut self, name: String) -> Result<Option<FolderEntry>, Fault> {
         self.check_name(&name)?;
         let looks = self.follow || self.dir_only;
         let seen = if looks { self.look(&name)? } else { None };
@@ -106,7 +106,7 @@ impl Walk<'_> {
             self.follow_link(&name)?;
             return Ok(None);
         }
-        Ok(Some(Place { folder: self.top.clone(), name, dir_only: self.dir_only, seen }))
+        Ok(Some(FolderEntry { folder: self.top.clone(), name, dir_only: self.dir_only, seen }))
     }
 
     fn enter(&mut self, name: &str) -> Result<(), Fault> {
@@ -139,8 +139,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn look(&self, name: &str) -> Result<Option<Facts>, Fault> {
-        match Facts::of_entry(&self.top.dir, name) {
+    fn look(&self, name: &str) -> Result<Option<FileFacts>, Fault> {
+        match FileFacts::of_entry(&self.top.dir, name) {
             Err(Fault::Os(Errno::NOENT)) => Ok(None),
             seen => seen.map(Some),
         }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::APPROVAL_EARLY_MS;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::session::{Authority, Session};
+use super::session::{Authority, ClawSession};
 use crate::approvals::{Answer, Approver};
 use crate::serve::calls::Calls;
 use crate::serve::message::{Fault, Outcome};
@@ -39,7 +39,7 @@ impl Word {
     }
 }
 
-impl<C: Calls> Session<C> {
+impl<C: Calls> ClawSession<C> {
     pub(super) fn word(
         &self,
         params: Params<'_>,
@@ -92,9 +92,7 @@ pub(crate) async fn operator<C: Calls>(
     params: Option<&Value>,
     approves: bool,
 ) -> Outcome {
-    let none = Map::new();
-    let members = params.and_then(Value::as_object).unwrap_or(&none);
-    let word = Word::read(Params::new(members), approves)?;
+    let word = Word::read(Params::of(params), approves)?;
     Ok(acknowledged(word.say(calls, None).await))
 }
 

@@ -6,11 +6,11 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use clawhost_core::json::put;
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::members::put;
 use super::session::Inner;
 use crate::clock::{now_ms, rfc3339};
 

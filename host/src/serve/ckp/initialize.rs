@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::heartbeat;
 use super::method::Served;
-use super::session::{Agreed, Session};
+use super::session::{Agreed, ClawSession};
 use crate::gate::SessionTerms;
 use crate::offload;
 use crate::serve::calls::Calls;
@@ -30,7 +30,7 @@ const NOT_FOUND: i32 = -32061;
 const QUICK_MANIFEST_BYTES: usize = 65_536;
 
 /// What a client asks for, in the right shape.
-struct Asked<'a> {
+struct InitializeParams<'a> {
     version: &'a str,
     manifest: &'a Value,
     capabilities: Capabilities,
@@ -47,9 +47,9 @@ struct Capabilities {
     events: bool,
 }
 
-impl<C: Calls> Session<C> {
+impl<C: Calls> ClawSession<C> {
     pub(super) fn initialize(&self, params: Params<'_>) -> Outcome {
-        let asked = Asked::read(params)?;
+        let asked = InitializeParams::read(params)?;
         let version = agree(asked.version)?;
         let step = self.life().begin()?;
         self.tell(step);
@@ -74,7 +74,7 @@ impl<C: Calls> Session<C> {
         offload::blocking(long, read).map_err(|errors| refused(&errors))
     }
 
-    fn begin(&self, asked: &Asked<'_>, version: &str, manifest: SessionTerms) -> Value {
+    fn begin(&self, asked: &InitializeParams<'_>, version: &str, manifest: SessionTerms) -> Value {
         let wanted = &asked.capabilities;
         let calls = &self.inner().calls;
         let base = calls.services().manifest;
@@ -107,7 +107,7 @@ impl<C: Calls> Session<C> {
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> InitializeParams<'a> {
     fn read(params: Params<'a>) -> Result<Self, Fault> {
         let version = params.text("protocolVersion")?;
         if !is_version(version) {

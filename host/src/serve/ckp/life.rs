@@ -41,7 +41,7 @@ pub(super) struct Transition {
 
 /// Where a session stands, and since when.
 #[derive(Debug)]
-pub(super) struct Life<T> {
+pub(super) struct SessionLife<T> {
     state: State,
     since: Instant,
     /// When `claw.initialize` was done.
@@ -54,7 +54,7 @@ pub(super) struct Life<T> {
     ended: CancellationToken,
 }
 
-impl<T: Clone> Life<T> {
+impl<T: Clone> SessionLife<T> {
     pub(super) fn new() -> Self {
         Self {
             state: State::Init,
@@ -109,7 +109,7 @@ impl<T: Clone> Life<T> {
         refused(self.state, message)
     }
 
-    /// Begins a session; [`Life::ready`] or [`Life::back`] has to follow.
+    /// Begins a session; [`SessionLife::ready`] or [`SessionLife::back`] has to follow.
     pub(super) fn begin(&mut self) -> Result<Transition, Fault> {
         match self.state {
             State::Init | State::Stopped => {
@@ -185,7 +185,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_life_goes_one_way_and_begins_again() {
-        let mut life = Life::<u8>::new();
+        let mut life = SessionLife::<u8>::new();
         assert!(life.has_begun().is_err() && life.stop().is_err());
         assert_eq!(life.begin().unwrap().to, "STARTING");
         assert!(life.begin().is_err() && life.taking_calls().is_err());

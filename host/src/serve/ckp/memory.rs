@@ -6,12 +6,12 @@
 use std::time::Instant;
 
 use clawhost_core::error::CallError;
+use clawhost_core::json::put;
 use clawhost_core::truncate;
 use clawhost_core::uri::Kind;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::members::put;
-use super::session::{Answer, Session};
+use super::session::{Answer, ClawSession};
 use crate::clock::{read_rfc3339, rfc3339};
 use crate::memory::{Compacted, Entry, Found, Memory, NewEntry, Query, QueryKind, Scope};
 use crate::serve::calls::Calls;
@@ -22,9 +22,8 @@ use crate::telemetry::Event;
 /// The name of a store that does not exist may be anything.
 const STORE_SHOWN_BYTES_MAX: usize = 256;
 
-impl<C: Calls> Session<C> {
-    pub(super) fn memory_store(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
-        let params = Params::new(members);
+impl<C: Calls> ClawSession<C> {
+    pub(super) fn memory_store(&self, params: Params<'_>) -> Result<Answer, Fault> {
         let store = self.local_name(params, "store", Kind::Memory, params.name("store")?)?;
         let entries = params.list("entries")?.iter().enumerate();
         let entries: Vec<NewEntry> = entries
@@ -33,7 +32,7 @@ impl<C: Calls> Session<C> {
         let context = Params::within(params.object("context")?, "context.");
         let request_id = context.request_id("request_id")?.to_owned();
         let ticket = self.ticket()?;
-        let once = self.once("claw.memory.store", &request_id, members, &ticket);
+        let once = self.once("claw.memory.store", &request_id, params, &ticket);
         let (memory, scope) = self.memory("claw.memory.store")?;
         let calls = self.inner().calls.clone();
         Ok(ticket.later(once.run(async move {
@@ -43,8 +42,7 @@ impl<C: Calls> Session<C> {
         })))
     }
 
-    pub(super) fn memory_query(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
-        let params = Params::new(members);
+    pub(super) fn memory_query(&self, params: Params<'_>) -> Result<Answer, Fault> {
         let store = self.local_name(params, "store", Kind::Memory, params.name("store")?)?;
         let query = query(Params::within(params.object("query")?, "query."))?;
         let ticket = self.ticket()?;
@@ -60,8 +58,7 @@ impl<C: Calls> Session<C> {
         }))
     }
 
-    pub(super) fn memory_compact(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
-        let params = Params::new(members);
+    pub(super) fn memory_compact(&self, params: Params<'_>) -> Result<Answer, Fault> {
         let store = self.local_name(params, "store", Kind::Memory, params.name("store")?)?;
         let ticket = self.ticket()?;
         let (memory, scope) = self.memory("claw.memory.compact")?;
@@ -185,8 +182,7 @@ mod tests {
 
     #[test]
     fn an_entry_s_content_is_text_or_an_object() {
-        let members = Map::new();
-        let new = |value: Value| new_entry(Params::new(&members), 0, &value);
+        let new = |value: Value| new_entry(Params::of(None), 0, &value);
         assert!(new(json!({"content": "t", "key": "k", "metadata": {}})).is_ok());
         assert!(new(json!({"content": {}})).is_ok());
         for wrong in [json!(1), json!({}), json!({"content": 1}), json!({"content": "t", "key": 1})]

@@ -1,6 +1,6 @@
 //! The Claw Kernel Protocol 0.3.0 as a tool host speaks it: sessions, tools, memory, swarms.
 //!
-//! One [`Session`] is one connection on standard input, or one `Claw-Session` over HTTP. It says in
+//! One [`ClawSession`] is one connection on standard input, or one `Claw-Session` over HTTP. It says in
 //! which order requests are checked: the method and what it needs (-32601), the shape of its
 //! parameters (-32602), the session's state (-32600), then what they name. `claw.initialize` looks
 //! at its parameters, the version, the state and the manifest, in that order, so that a wrong one
@@ -34,7 +34,6 @@ mod content;
 mod heartbeat;
 mod initialize;
 mod life;
-mod members;
 mod memory;
 mod method;
 mod progress;
@@ -44,7 +43,7 @@ mod swarm;
 mod tool;
 
 pub(crate) use self::approve::operator;
-pub(crate) use self::session::{Answer, Authority, Session};
+pub(crate) use self::session::{Answer, Authority, ClawSession};
 
 #[cfg(test)]
 mod tests;

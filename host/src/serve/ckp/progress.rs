@@ -2,10 +2,10 @@
 //!
 //! Reports are advice: one that finds no room is dropped, and one may come behind the result.
 
+use clawhost_core::json::put;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::members::put;
 use crate::host::ProgressSink;
 use crate::serve::progress::growing;
 

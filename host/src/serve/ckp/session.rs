@@ -5,11 +5,11 @@ use std::sync::Arc;
 use clawhost_core::error::CallError;
 use futures_util::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::life::{Life, State, Transition};
+use super::life::{SessionLife, State, Transition};
 use super::method::{Method, Served};
 use crate::approvals::Reachable;
 use crate::clock::whole_ms;
@@ -34,9 +34,9 @@ pub(crate) enum Authority {
 /// One session of one client, and of what trace its next requests are part. Cheap to clone; the last clone
 /// ends what it runs.
 #[derive(Debug)]
-pub(crate) struct Session<C>(Arc<Inner<C>>, Option<TraceParent>);
+pub(crate) struct ClawSession<C>(Arc<Inner<C>>, Option<TraceParent>);
 
-impl<C> Clone for Session<C> {
+impl<C> Clone for ClawSession<C> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0), self.1)
     }
@@ -49,7 +49,7 @@ pub(super) struct Inner<C> {
     pub(super) authority: Authority,
     /// Where messages go that answer nothing.
     pub(super) notices: mpsc::Sender<Value>,
-    life: Mutex<Life<Arc<Agreed>>>,
+    life: Mutex<SessionLife<Arc<Agreed>>>,
     /// Requests that were taken and are not answered yet.
     running: watch::Sender<usize>,
     /// Their own ids, of calls.
@@ -72,20 +72,20 @@ pub(super) struct Agreed {
 /// How a request is answered.
 pub(crate) enum Answer {
     /// When it ends. What comes with the outcome is to be dropped behind the answer.
-    Later(BoxFuture<'static, (Outcome, Option<Place>)>),
+    Later(BoxFuture<'static, (Outcome, Option<RunningPlace>)>),
     /// At once.
     Now(Outcome),
 }
 
 /// A request's place among the running ones, until it is answered.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RunningPlace {
     running: watch::Sender<usize>,
     request_ids: Arc<Mutex<Vec<String>>>,
     request_id: Option<String>,
 }
 
-impl Place {
+impl RunningPlace {
     /// Names the request.
     fn name(&mut self, request_id: String) {
         self.request_ids.lock().push(request_id.clone());
@@ -93,7 +93,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RunningPlace {
     fn drop(&mut self) {
         if let Some(own) = &self.request_id {
             let mut ids = self.request_ids.lock();
@@ -110,7 +110,7 @@ pub(super) struct Ticket {
     pub(super) agreed: Arc<Agreed>,
     /// Cancelled when the request has to end.
     pub(super) ended: CancellationToken,
-    place: Place,
+    place: RunningPlace,
 }
 
 impl<C> Drop for Inner<C> {
@@ -119,7 +119,7 @@ impl<C> Drop for Inner<C> {
     }
 }
 
-impl<C: Calls> Session<C> {
+impl<C: Calls> ClawSession<C> {
     /// Returns a session of `principal` that has not begun. What it has to say unasked goes to
     /// `notices`.
     pub(crate) fn new(
@@ -133,7 +133,7 @@ impl<C: Calls> Session<C> {
             principal,
             authority,
             notices,
-            life: Mutex::new(Life::new()),
+            life: Mutex::new(SessionLife::new()),
             running: watch::Sender::new(0),
             request_ids: Arc::default(),
         };
@@ -191,26 +191,23 @@ impl<C: Calls> Session<C> {
 
     fn take(&self, name: &str, params: Option<&Value>) -> Result<Answer, Fault> {
         let method = Method::named(name, self.served())?;
-        let none = Map::new();
-        let members = match params {
-            None => &none,
-            Some(Value::Object(members)) => members,
-            Some(_) => return Err(Fault::new(INVALID_PARAMS, "`params` has to be an object")),
-        };
-        let params = Params::new(members);
+        if params.is_some_and(|params| !params.is_object()) {
+            return Err(Fault::new(INVALID_PARAMS, "`params` has to be an object"));
+        }
+        let params = Params::of(params);
         match method {
             Method::Initialize => self.initialize(params).map(now),
             Method::Shutdown => self.shutdown(params),
             Method::Status => self.status().map(now),
             Method::ToolApprove => self.word(params, true),
-            Method::ToolCall => self.tool_call(members),
+            Method::ToolCall => self.tool_call(params),
             Method::ToolDeny => self.word(params, false),
-            Method::MemoryCompact => self.memory_compact(members),
-            Method::MemoryQuery => self.memory_query(members),
-            Method::MemoryStore => self.memory_store(members),
-            Method::SwarmDelegate => self.swarm_delegate(members),
-            Method::SwarmDiscover => self.swarm_discover(members),
-            Method::SwarmReport => self.swarm_report(members),
+            Method::MemoryCompact => self.memory_compact(params),
+            Method::MemoryQuery => self.memory_query(params),
+            Method::MemoryStore => self.memory_store(params),
+            Method::SwarmDelegate => self.swarm_delegate(params),
+            Method::SwarmDiscover => self.swarm_discover(params),
+            Method::SwarmReport => self.swarm_report(params),
         }
     }
 
@@ -233,7 +230,7 @@ impl<C: Calls> Session<C> {
         // Under the lock: a shutdown that begins now waits for this request.
         self.0.running.send_modify(|running| *running += 1);
         let (running, request_ids) = (self.0.running.clone(), Arc::clone(&self.0.request_ids));
-        let place = Place { running, request_ids, request_id: None };
+        let place = RunningPlace { running, request_ids, request_id: None };
         drop(life);
         Ok(Ticket { agreed, ended, place })
     }
@@ -254,7 +251,7 @@ impl<C: Calls> Session<C> {
         self.0.running.subscribe()
     }
 
-    pub(super) fn life(&self) -> MutexGuard<'_, Life<Arc<Agreed>>> {
+    pub(super) fn life(&self) -> MutexGuard<'_, SessionLife<Arc<Agreed>>> {
         self.0.life.lock()
     }
 

@@ -6,12 +6,12 @@ use clawhost_core::limits::{SHUTDOWN_GRACE_MS, SHUTDOWN_TIMEOUT_CEILING_MS};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::session::{Answer, Authority, Session};
+use super::session::{Answer, Authority, ClawSession};
 use crate::serve::calls::{Calls, host_failed};
 use crate::serve::message::{Fault, Outcome};
 use crate::serve::params::Params;
 
-impl<C: Calls> Session<C> {
+impl<C: Calls> ClawSession<C> {
     pub(super) fn shutdown(&self, params: Params<'_>) -> Result<Answer, Fault> {
         params.text_or_none("reason")?;
         let asked = params.number_or_none("timeout_ms", 0)?;

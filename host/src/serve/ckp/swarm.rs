@@ -7,20 +7,19 @@
 //! `claw.swarm.delegate` and reports as `claw.swarm.report`, all of them notifications.
 
 use clawhost_core::error::CallError;
+use clawhost_core::json::put;
 use clawhost_core::uri::Kind;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::members::put;
-use super::session::{Agreed, Answer, Authority, Session};
+use super::session::{Agreed, Answer, Authority, ClawSession};
 use crate::serve::calls::Calls;
 use crate::serve::message::Fault;
 use crate::serve::params::Params;
 use crate::swarm::{Report, Status, Swarm, SwarmEvent, Task};
 
-impl<C: Calls> Session<C> {
-    pub(super) fn swarm_delegate(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
-        let params = Params::new(members);
+impl<C: Calls> ClawSession<C> {
+    pub(super) fn swarm_delegate(&self, params: Params<'_>) -> Result<Answer, Fault> {
         let task_id = params.name("task_id")?.to_owned();
         let task = Params::within(params.object("task")?, "task.");
         let description = task.text("description")?.to_owned();
@@ -29,7 +28,7 @@ impl<C: Calls> Session<C> {
         let request_id = context.request_id("request_id")?.to_owned();
         let swarm = self.local_name(context, "swarm", Kind::Swarm, context.name("swarm")?)?;
         let ticket = self.ticket()?;
-        let once = self.once("claw.swarm.delegate", &request_id, members, &ticket);
+        let once = self.once("claw.swarm.delegate", &request_id, params, &ticket);
         let (swarms, from) = self.swarm("claw.swarm.delegate", &ticket.agreed)?;
         Ok(ticket.later(once.run(async move {
             let task = Task { task_id, swarm, description, input };
@@ -37,8 +36,7 @@ impl<C: Calls> Session<C> {
         })))
     }
 
-    pub(super) fn swarm_report(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
-        let params = Params::new(members);
+    pub(super) fn swarm_report(&self, params: Params<'_>) -> Result<Answer, Fault> {
         let task_id = params.name("task_id")?.to_owned();
         let status = Status::read(params.text("status")?)
             .ok_or_else(|| params.fault("status", "has to be completed, failed or partial"))?;
@@ -51,8 +49,7 @@ impl<C: Calls> Session<C> {
         Ok(ticket.later(async move { acknowledged(swarms.report(&from, report)) }))
     }
 
-    pub(super) fn swarm_discover(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
-        let params = Params::new(members);
+    pub(super) fn swarm_discover(&self, params: Params<'_>) -> Result<Answer, Fault> {
         let name = params.text_or_none("swarm")?;
         let name =
             name.map(|name| self.local_name(params, "swarm", Kind::Swarm, name)).transpose()?;
@@ -66,9 +63,7 @@ impl<C: Calls> Session<C> {
 
     /// Passes a message on. Nobody hears what became of it: it was a notification.
     pub(super) fn swarm_broadcast(&self, params: Option<&Value>) {
-        let none = Map::new();
-        let members = params.and_then(Value::as_object).unwrap_or(&none);
-        if let Err(fault) = self.broadcast(Params::new(members)) {
+        if let Err(fault) = self.broadcast(Params::of(params)) {
             tracing::debug!(?fault, "a message to a swarm is dropped");
         }
     }

@@ -7,12 +7,12 @@ use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::manifest::Manifest;
 use clawhost_core::reply::ToolReply;
 use clawhost_core::uri::{ClawUri, Kind, LocalUri};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::content;
 use super::progress;
-use super::session::{Agreed, Answer, Inner, Session, Ticket, until};
+use super::session::{Agreed, Answer, ClawSession, Inner, Ticket, until};
 use crate::gate::CallContext;
 use crate::host::ToolCall;
 use crate::replay::{Key, Replay};
@@ -21,7 +21,7 @@ use crate::serve::message::{Fault, INVALID_REQUEST};
 use crate::serve::params::Params;
 
 /// What a call says, in the right shape.
-struct Asked {
+struct CallParams {
     name: String,
     arguments: Value,
     request_id: String,
@@ -30,9 +30,8 @@ struct Asked {
     policy: Option<LocalUri>,
 }
 
-impl Asked {
-    fn read(members: &Map<String, Value>) -> Result<Self, Fault> {
-        let params = Params::new(members);
+impl CallParams {
+    fn read(params: Params<'_>) -> Result<Self, Fault> {
         let name = params.name("name")?.to_owned();
         let arguments = Value::Object(params.object("arguments")?.clone());
         let context = Params::within(params.object("context")?, "context.");
@@ -84,7 +83,7 @@ impl Asked {
         Ok(())
     }
 
-    fn call<C: Calls>(self, session: &Session<C>, agreed: &Agreed) -> ToolCall {
+    fn call<C: Calls>(self, session: &ClawSession<C>, agreed: &Agreed) -> ToolCall {
         let inner = session.inner();
         let sink = || progress::sink(&self.request_id, inner.notices.clone());
         let progress = agreed.progress.then(sink);
@@ -120,7 +119,7 @@ fn other_version<const N: usize>(uri: &LocalUri, there: [Option<&str>; N]) -> Op
     Some(format!("is not here in version {wanted}"))
 }
 
-impl<C: Calls> Session<C> {
+impl<C: Calls> ClawSession<C> {
     /// Returns the name by which `text` means something of the host's, in the version that is there.
     pub(super) fn local_name(
         &self,
@@ -135,8 +134,8 @@ impl<C: Calls> Session<C> {
         wrong.map_or(Ok(uri.name), |reason| Err(params.fault(key, reason)))
     }
 
-    pub(super) fn tool_call(&self, members: &Map<String, Value>) -> Result<Answer, Fault> {
-        let asked = Asked::read(members)?;
+    pub(super) fn tool_call(&self, params: Params<'_>) -> Result<Answer, Fault> {
+        let asked = CallParams::read(params)?;
         let manifest = self.inner().calls.services().manifest;
         let ticket = self.ticket().and_then(|ticket| {
             asked.check(&manifest, &ticket.agreed)?;
@@ -147,13 +146,13 @@ impl<C: Calls> Session<C> {
             Ok(ticket) => ticket,
         };
         ticket.name(&asked.request_id.to_ascii_lowercase());
-        let once = self.once("claw.tool.call", &asked.request_id, members, &ticket);
+        let once = self.once("claw.tool.call", &asked.request_id, params, &ticket);
         let work = self.clone().run(asked, &ticket);
         Ok(ticket.later(once.run(work)))
     }
 
     /// Refuses a call that the session does not take. It is a call, and so it is recorded.
-    fn refuse(&self, asked: Asked, Fault { code, message, data, .. }: Fault) -> Answer {
+    fn refuse(&self, asked: CallParams, Fault { code, message, data, .. }: Fault) -> Answer {
         let wrong_time = code == INVALID_REQUEST;
         let kind = if wrong_time { ErrorKind::InvalidRequest } else { ErrorKind::InvalidArguments };
         let refused = Some(CallError { data, ..CallError::new(kind, message) });
@@ -169,7 +168,7 @@ impl<C: Calls> Session<C> {
     /// Runs a call that may be run.
     fn run(
         self,
-        asked: Asked,
+        asked: CallParams,
         Ticket { agreed, .. }: &Ticket,
     ) -> impl Future<Output = Result<Value, CallError>> + Send + use<C> {
         let call = asked.call(&self, agreed);
@@ -192,17 +191,17 @@ impl<C: Calls> Session<C> {
         &self,
         method: &'static str,
         request_id: &str,
-        members: &Map<String, Value>,
+        params: Params<'_>,
         ticket: &Ticket,
     ) -> Once {
         let principal = self.inner().principal.0.clone();
         // Hexadecimal digits are the same id in either case.
         let request_id = request_id.to_ascii_lowercase();
-        let mut params = Value::Object(members.clone());
-        if let Some(own) = params.pointer_mut("/context/request_id") {
+        let mut said = Value::Object(params.members().clone());
+        if let Some(own) = said.pointer_mut("/context/request_id") {
             *own = request_id.as_str().into();
         }
-        let said = Value::Array(vec![params, ticket.agreed.narrowing.as_str().into()]);
+        let said = Value::Array(vec![said, ticket.agreed.narrowing.as_str().into()]);
         let key = Key { principal, method, request_id };
         let replay = self.inner().calls.services().replay.cloned();
         Once { replay, key, said, ended: ticket.ended.clone() }

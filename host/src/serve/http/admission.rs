@@ -1,6 +1,6 @@
 //! What one agent may have under way over HTTP: requests, a few beside them that are urgent, and streams.
 //!
-//! Deliberately absent: what is asked, and how many connections the server has for everybody (`places`).
+//! Deliberately absent: what is asked, and how many connections the server has for everybody (`seats`).
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use tokio::time::{Duration, timeout};
 
 use super::body::read_request;
 use super::guard::Denied;
-use super::places::{Busy, Seat};
 use super::routes::Request;
+use super::seats::{Busy, Seat};
 use crate::serve::message::{self, Incoming};
 
 /// What is left of what one agent may have under way.
@@ -33,7 +33,7 @@ pub(super) struct Bounds {
 }
 
 /// A whole request.
-pub(super) type Asked = (Parts, Bytes);
+pub(super) type ReadRequest = (Parts, Bytes);
 
 /// The right to one request, as long as there is a copy: the request itself has one, and whatever goes on for it
 /// when its client has hung up.
@@ -47,7 +47,7 @@ pub(super) struct Right {
 }
 
 /// What a request keeps until it is answered: its connection, and its right to be answered.
-pub(super) type Held = (Busy, Permit);
+pub(super) type HeldRoom = (Busy, Permit);
 
 /// What a place is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Bounds {
         &self,
         request: Request,
         seat: &Arc<Seat>,
-    ) -> Result<(Asked, Held), Denied> {
+    ) -> Result<(ReadRequest, HeldRoom), Denied> {
         seat.touch();
         let one = match Arc::clone(&self.requests).try_acquire_owned() {
             Ok(one) => one,
@@ -107,7 +107,7 @@ impl Bounds {
         &self,
         request: Request,
         seat: &Arc<Seat>,
-    ) -> Result<(Asked, Held), Denied> {
+    ) -> Result<(ReadRequest, HeldRoom), Denied> {
         let asked = match read_request(request, URGENT_REQUEST_BYTES_MAX).await {
             Err(denied) if denied.status == StatusCode::PAYLOAD_TOO_LARGE => {
                 return Err(too_many(HTTP_REQUESTS_PER_AGENT_MAX, "requests"));
@@ -122,7 +122,7 @@ impl Bounds {
     }
 
     /// Takes the right to one more urgent request, where it is one.
-    fn urgent(&self, asked: &Asked) -> Option<Permit> {
+    fn urgent(&self, asked: &ReadRequest) -> Option<Permit> {
         let permit = is_urgent(asked).then(|| Arc::clone(&self.urgent).try_acquire_owned().ok());
         permit.flatten().map(Right::short)
     }
@@ -147,9 +147,9 @@ impl Bounds {
         &self,
         bytes: u64,
         read: impl FnOnce(usize) -> R,
-    ) -> Result<(Asked, Option<OwnedSemaphorePermit>), Denied>
+    ) -> Result<(ReadRequest, Option<OwnedSemaphorePermit>), Denied>
     where
-        R: Future<Output = Result<Asked, Denied>>,
+        R: Future<Output = Result<ReadRequest, Denied>>,
     {
         if bytes > MESSAGE_BYTES_MAX as u64 {
             let large = one_of(&self.large, PROXY_LARGE_REQUESTS_MAX, "large requests").await?;
@@ -175,7 +175,7 @@ fn may_be_urgent(request: &Request) -> bool {
 }
 
 /// Says whether a request can end a call that runs, or is about it.
-fn is_urgent((parts, body): &Asked) -> bool {
+fn is_urgent((parts, body): &ReadRequest) -> bool {
     parts.method == Method::DELETE
         || message::read(body).is_ok_and(|incoming| match incoming {
             Incoming::Request { method, .. } => message::is_urgent(&method),

@@ -30,7 +30,7 @@ use crate::clock::whole_ms;
 use crate::host::Principal;
 use crate::random;
 use crate::serve::calls::{Calls, host_failed};
-use crate::serve::ckp::{self, Answer, Authority, Session};
+use crate::serve::ckp::{self, Answer, Authority, ClawSession};
 use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND, Outcome};
 use crate::telemetry::TraceParent;
 
@@ -47,7 +47,7 @@ pub(super) struct Sessions<C> {
 }
 
 struct Open<C> {
-    session: Session<C>,
+    session: ClawSession<C>,
     /// What it says unasked; locked by who listens. What nobody listened to is not sent again.
     notices: Notices,
     used: Instant,
@@ -147,7 +147,7 @@ impl<C: Calls> Sessions<C> {
     ) -> Response<Body> {
         let (notices, unasked) = mpsc::channel(CLAW_NOTICES_MAX);
         let principal = self.principal.clone();
-        let session = Session::new(self.calls.clone(), principal, Authority::Agent, notices);
+        let session = ClawSession::new(self.calls.clone(), principal, Authority::Agent, notices);
         // What one that nobody uses has to do is for the one that begins.
         self.open.lock().retain(|_, open| !open.is_idle());
         let outcome = settled(&session, method, params, permit).await;
@@ -167,7 +167,7 @@ impl<C: Calls> Sessions<C> {
     }
 
     /// Keeps a session that has begun, if there is room.
-    fn keep(&self, session: Session<C>, notices: Notices) -> Result<String, CallError> {
+    fn keep(&self, session: ClawSession<C>, notices: Notices) -> Result<String, CallError> {
         let id = random::hex::<SESSION_ID_BYTES>()?;
         let mut all = self.open.lock();
         all.retain(|_, open| !open.is_idle());
@@ -183,7 +183,7 @@ impl<C: Calls> Sessions<C> {
         Ok(id)
     }
 
-    fn find(&self, id: &str) -> Result<Session<C>, Denied> {
+    fn find(&self, id: &str) -> Result<ClawSession<C>, Denied> {
         let mut all = self.open.lock();
         all.retain(|_, open| !open.is_idle());
         let open = all.get_mut(id).ok_or_else(unknown)?;
@@ -232,7 +232,7 @@ pub(super) async fn operator<C: Calls>(
 /// Carries out one request to its end, also where its client no longer waits. So long it counts among those of its
 /// agent.
 async fn settled<C: Calls>(
-    session: &Session<C>,
+    session: &ClawSession<C>,
     method: &str,
     params: Option<&Value>,
     permit: &Permit,

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, oneshot};
 
 /// Passes `body` on and drops `_held` with it.
-struct Held<T> {
+struct HeldBody<T> {
     body: super::routes::Body,
     _held: T,
 }
@@ -27,7 +27,7 @@ pub(super) fn until_sent<T: Send + Sync + Unpin + 'static>(
     response: Response<super::routes::Body>,
     held: T,
 ) -> Response<super::routes::Body> {
-    response.map(|body| Held { body, _held: held }.boxed())
+    response.map(|body| HeldBody { body, _held: held }.boxed())
 }
 
 /// Sees an answer through. Whoever hangs up meanwhile misses the rest of it, of which `missed` gets the last part, or
@@ -54,7 +54,7 @@ pub(super) async fn seen_through(
     answer.await.ok()
 }
 
-impl<T: Unpin> Body for Held<T> {
+impl<T: Unpin> Body for HeldBody<T> {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -27,15 +27,15 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::HttpOptions;
-use super::admission::{Asked, Bounds, Permit, Room, busy};
+use super::admission::{Bounds, Permit, ReadRequest, Room, busy};
 use super::body::{accepted, answer_json, denied, event_stream, read_request, refused};
 use super::claw::{self, Sessions};
 use super::console::Console;
 use super::guard::{self, Denied, Guard};
 use super::held::{seen_through, until_sent};
-use super::places::Seat;
+use super::seats::Seat;
 use super::server::Answers;
-use super::sessions::{EventId, McpSessions, Underway, Used};
+use super::sessions::{EventId, McpSessions, OpenRequest, Used};
 use crate::approvals::Reachable;
 use crate::host::Principal;
 use crate::offload;
@@ -315,7 +315,7 @@ impl<C: Calls> Agent<C> {
     }
 
     /// Answers a request to `/mcp`.
-    async fn mcp(&self, asked: Asked, permit: &Permit) -> Result<Response<Body>, Denied> {
+    async fn mcp(&self, asked: ReadRequest, permit: &Permit) -> Result<Response<Body>, Denied> {
         let (parts, body) = asked;
         if parts.method != Method::POST {
             return self.mcp_session(parts).await;
@@ -372,7 +372,7 @@ impl<C: Calls> Agent<C> {
         &self,
         mut parts: Parts,
         incoming: Incoming,
-        underway: Arc<Underway>,
+        underway: Arc<OpenRequest>,
     ) -> Result<Response<Body>, Denied> {
         parts.extensions.insert(underway.session.end());
         // Its call, too, is under way until it has ended, whoever waits for that.
@@ -432,7 +432,7 @@ impl<C: Calls> Agent<C> {
     }
 
     /// Answers a request to `/claw`.
-    async fn claw(&self, asked: Asked, permit: &Permit) -> Result<Response<Body>, Denied> {
+    async fn claw(&self, asked: ReadRequest, permit: &Permit) -> Result<Response<Body>, Denied> {
         let (parts, body) = asked;
         match parts.method {
             Method::POST => match message::read(&body) {

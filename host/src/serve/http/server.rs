@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::HttpOptions;
-use super::places::{Places, Seat};
 use super::routes::{App, Body, Request};
+use super::seats::{Seat, Seats};
 use crate::host::Host;
 use crate::serve::Shutdown;
 use crate::serve::accept::{accept_all, http_server};
@@ -50,11 +50,11 @@ pub async fn serve_http(
     options: HttpOptions,
     shutdown: Shutdown,
 ) -> io::Result<BoundServer> {
-    serve_within(Places::all(), host, credentials, options, shutdown).await
+    serve_within(Seats::all(), host, credentials, options, shutdown).await
 }
 
 pub(super) async fn serve_within<C: Calls>(
-    places: Arc<Places>,
+    seats: Arc<Seats>,
     calls: C,
     credentials: Arc<Credentials>,
     options: HttpOptions,
@@ -62,7 +62,7 @@ pub(super) async fn serve_within<C: Calls>(
 ) -> io::Result<BoundServer> {
     let (listener, local_addr) = listen(&options).await?;
     let app = App::new(calls, credentials, &options, local_addr, shutdown.told.clone());
-    Ok(start(listener, local_addr, Arc::new(app), places, shutdown))
+    Ok(start(listener, local_addr, Arc::new(app), seats, shutdown))
 }
 
 /// Listens where `options` say.
@@ -82,10 +82,10 @@ pub(super) fn start(
     listener: TcpListener,
     local_addr: SocketAddr,
     app: Arc<impl Answers>,
-    places: Arc<Places>,
+    seats: Arc<Seats>,
     shutdown: Shutdown,
 ) -> BoundServer {
-    let task = tokio::spawn(async move { run(listener, app, &places, shutdown).await });
+    let task = tokio::spawn(async move { run(listener, app, &seats, shutdown).await });
     BoundServer { local_addr, task }
 }
 
@@ -115,11 +115,11 @@ pub(super) trait Answers: Send + Sync + 'static {
 async fn run<A: Answers>(
     listener: TcpListener,
     app: Arc<A>,
-    places: &Arc<Places>,
+    seats: &Arc<Seats>,
     shutdown: Shutdown,
 ) {
     // With a request in flight on every connection, new clients wait in the system's queue.
-    let next = || async { Ok((listener.accept().await?.0, places.take().await)) };
+    let next = || async { Ok((listener.accept().await?.0, seats.take().await)) };
     let serve =
         |(stream, seat)| serve_connection(stream, seat, Arc::clone(&app), shutdown.told.clone());
     let mut connections = accept_all(&shutdown.told, next, serve).await;

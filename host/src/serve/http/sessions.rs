@@ -35,10 +35,10 @@ pub(super) struct McpSessions {
 /// That a session is used, as long as there is a copy of this beside the one that is kept here. When a copy goes, the
 /// session was used last.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Used(Arc<Session>);
+pub(super) struct Used(Arc<HttpSession>);
 
 #[derive(Debug)]
-struct Session {
+struct HttpSession {
     end: SessionEnd,
     last: Mutex<Instant>,
     /// The ids of its requests that are under way.
@@ -62,7 +62,7 @@ const ANSWER_BYTES_MAX: usize = 2 * REPLY_BYTES_MAX;
 /// A request under way: as long as there is a copy of this, its session is used, its id is that of no other, and it
 /// counts among those of its agent.
 #[derive(Debug)]
-pub(super) struct Underway {
+pub(super) struct OpenRequest {
     id: RequestId,
     pub(super) session: Used,
     _permit: Permit,
@@ -124,11 +124,11 @@ impl Used {
     }
 
     /// Begins the request `id`; nothing where one of that id is under way, which rmcp would lose sight of.
-    pub(super) fn begin(&self, id: &RequestId, permit: &Permit) -> Option<Arc<Underway>> {
+    pub(super) fn begin(&self, id: &RequestId, permit: &Permit) -> Option<Arc<OpenRequest>> {
         let is_new = self.0.underway.lock().insert(id.clone());
         let underway = || {
             let (id, session, _permit) = (id.clone(), self.clone(), Arc::clone(permit));
-            Arc::new(Underway { id, session, _permit })
+            Arc::new(OpenRequest { id, session, _permit })
         };
         is_new.then(underway)
     }
@@ -198,7 +198,7 @@ fn over(known: &BTreeMap<SessionId, Used>, fewer_than: usize) -> Vec<SessionId> 
     ends.map(|(_, (_, id))| Arc::clone(id)).collect()
 }
 
-impl Session {
+impl HttpSession {
     /// Returns the missed answers, without those that were kept for long enough.
     fn fresh(&self) -> MutexGuard<'_, VecDeque<Missed>> {
         let mut missed = self.missed.lock();
@@ -207,7 +207,7 @@ impl Session {
     }
 }
 
-impl Default for Session {
+impl Default for HttpSession {
     fn default() -> Self {
         let (end, underway, missed) = <(SessionEnd, _, _)>::default();
         Self { end, last: Mutex::new(Instant::now()), underway, missed }
@@ -220,7 +220,7 @@ impl Drop for Used {
     }
 }
 
-impl Drop for Underway {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.session.0.underway.lock().remove(&self.id);
     }

@@ -26,8 +26,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::HttpOptions;
-use super::places::{Places, Seat};
 use super::routes;
+use super::seats::{Seat, Seats};
 use super::server::{Answers, listen, serve_within, start};
 use crate::serve::calls::Calls as _;
 use crate::serve::fake::{Fake, modern};
@@ -75,7 +75,7 @@ impl Server {
         let mut options = HttpOptions::new("127.0.0.1:0".parse().unwrap());
         options.require_token = require_token;
         let server = serve_within(
-            Places::new(places),
+            Seats::new(places),
             host.clone(),
             Arc::clone(&credentials),
             options,
@@ -408,7 +408,7 @@ async fn without_tokens_only_loopback_is_served_and_roles_still_hold() {
     options.require_token = false;
     let credentials = Arc::clone(&server.credentials);
     let refused = serve_within(
-        Places::new(1),
+        Seats::new(1),
         Fake::new(),
         credentials,
         options,
@@ -535,7 +535,7 @@ async fn an_answer_that_breaks_off_at_the_end_is_over_before_all_is_on_disk() {
     let (address, app) = (listener.local_addr().unwrap(), Arc::new(Endless::default()));
     let shutdown = CancellationToken::new();
     let told = shutdown.clone().into();
-    let server = start(listener, address, Arc::clone(&app), Places::all(), told);
+    let server = start(listener, address, Arc::clone(&app), Seats::all(), told);
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n").await.unwrap();
     app.begun.notified().await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clawhost_core::catalog::{Origin, meant};
 use clawhost_core::error::{Blame, ErrorKind};
-use clawhost_core::json::text;
+use clawhost_core::json::{set, text};
 use clawhost_core::limits::{
     APPROVAL_LISTED_BYTES_MAX, CONSOLE_NEWS_INTERVAL_MS, CONSOLE_PAGE_MAX, CONSOLE_PENDING_MAX,
     CONSOLE_WAIT_MS,
@@ -133,10 +133,10 @@ impl Operator {
         let mut told = status::tools(&self.host, &catalog, |path| path.display().to_string());
         let listed = told.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten();
         for (one, tool) in listed.zip(catalog.tools()) {
-            add(one, "description", tool.definition.description.as_str());
+            set(one, "description", tool.definition.description.as_str().into());
         }
         let off = self.host.switches().all();
-        add(&mut told, "off", Value::from_iter(off.iter().map(|(tool, off)| off.to_json(tool))));
+        set(&mut told, "off", Value::from_iter(off.iter().map(|(tool, off)| off.to_json(tool))));
         let servers = manifest.mcp_servers.iter().map(|one| {
             let is_its = |origin: &Origin| matches!(origin, Origin::Bridged { server, .. } if *server == one.name);
             let tools = catalog.tools().filter(|tool| is_its(&tool.origin)).count();
@@ -147,7 +147,7 @@ impl Operator {
                 "reason": against.map(|refused| &refused.reason),
             })
         });
-        add(&mut told, "servers", Value::from_iter(servers));
+        set(&mut told, "servers", Value::from_iter(servers));
         Ok(told)
     }
 
@@ -183,7 +183,7 @@ impl Operator {
         let found = found.map_err(unavailable)?;
         let calls = found.calls.into_iter().map(|mut record| {
             let how = ended(&record);
-            add(&mut record, "ended", how);
+            set(&mut record, "ended", how.into());
             record
         });
         let next = found.next.map(|place| format!("{}/{}", place.chain, place.end));
@@ -231,18 +231,11 @@ fn is_meant(pin: &Pin, [server, tool, digest]: [&str; 3]) -> bool {
     pin.server == server && pin.tool == tool && pin.digest() == digest
 }
 
-/// Adds a member to an object.
-fn add(to: &mut Value, key: &str, value: impl Into<Value>) {
-    if let Some(members) = to.as_object_mut() {
-        members.insert(key.to_owned(), value.into());
-    }
-}
-
 /// Returns what lists show of a record.
 fn brief(mut record: Value) -> Value {
     if text(&record, "event") == "call.finished" {
         let how = ended(&record);
-        add(&mut record, "ended", how);
+        set(&mut record, "ended", how.into());
     }
     if let Value::Object(facts) = &mut record {
         facts.retain(|key, _| BRIEF.contains(&key.as_str()));
@@ -279,12 +272,12 @@ mod tests {
     use clawhost_core::policy::ApprovalTerms;
 
     use super::*;
-    use crate::approvals::Asked;
+    use crate::approvals::Question;
 
     #[test]
     fn one_caller_does_not_bury_the_questions_of_the_others() {
         let asked = |(at, principal): (usize, &str)| {
-            let asked = Asked {
+            let asked = Question {
                 call: String::new(),
                 request_id: None,
                 principal: principal.to_owned(),

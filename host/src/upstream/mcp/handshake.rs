@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::failure::{Failure, told};
-use super::session::{Ask, Era, MODERN, Session, Wire, client_info};
+use super::session::{Ask, Era, MODERN, ServerSession, Wire, client_info};
 
 /// The revisions that begin with `initialize`, newest first.
 const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -29,7 +29,7 @@ pub(super) struct Hello {
     pub(super) revision: &'static str,
 }
 
-impl Session {
+impl ServerSession {
     /// Agrees with the server on a revision; asks for the newest one first where it `probes`.
     pub(super) async fn begin(&self, deadline: Instant, probes: bool) -> Result<Hello, Failure> {
         if !probes {

@@ -35,9 +35,9 @@ mod waiting;
 mod web;
 
 pub use failure::SERVER_ERROR;
-pub use offers::{Offers, State};
-pub use plan::{Endpoint, Parts, ServerPlan};
+pub use offers::{ServerOffers, State};
+pub use plan::{Endpoint, ServerParts, ServerPlan};
 pub use questions::INPUT_REQUIRED;
 pub use relay::Restart;
-pub(crate) use relay::{Life, NoResult, PROGRESS_TOKEN};
+pub(crate) use relay::{NoResult, PROGRESS_TOKEN, ProgramLife};
 pub use server::Server;

@@ -8,7 +8,7 @@ use clawhost_core::exposed::Exposed;
 
 /// What a server offers at one moment. All texts are its own: hostile until somebody has looked.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Offers {
+pub struct ServerOffers {
     /// Whether it can be called.
     pub state: State,
     /// Its tools; the last known ones while it is not ready.
@@ -45,7 +45,7 @@ pub enum State {
     Ready,
 }
 
-impl Offers {
+impl ServerOffers {
     pub(super) fn none() -> Self {
         Self {
             state: State::Connecting,

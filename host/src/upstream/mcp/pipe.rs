@@ -24,7 +24,7 @@ use super::failure::Failure;
 use super::flood::{self, Allowance};
 use super::message::{self, NOBODY, Said};
 use super::questions::Granted;
-use super::waiting::{Outcome, Place, Waiting};
+use super::waiting::{Outcome, Waiting, WaitingPlace};
 use crate::dialogue::Caller;
 use crate::jail::Child;
 use crate::lines::Line;
@@ -102,7 +102,7 @@ impl Pipe {
 /// A request under way.
 struct Asking<'a> {
     pipe: &'a Pipe,
-    place: Place,
+    place: WaitingPlace,
     id: u64,
     /// Whether the server is told when nobody waits any longer.
     sent: bool,

@@ -46,7 +46,7 @@ pub enum Endpoint {
 
 /// What servers are reached with.
 #[derive(Debug, Clone)]
-pub struct Parts {
+pub struct ServerParts {
     /// The way out.
     pub client: HttpClient,
     /// Where the values of secrets come from.

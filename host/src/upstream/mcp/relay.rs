@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use clawhost_core::json::put;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::timeout_at;
@@ -14,9 +15,9 @@ use tracing::debug;
 
 use super::failure::Failure;
 use super::message;
-use super::session::{Session, Wire, within};
+use super::session::{ServerSession, Wire, within};
 use super::waiting::Outcome;
-use super::{Parts, Server, ServerPlan};
+use super::{Server, ServerParts, ServerPlan};
 use crate::dialogue::Caller;
 use crate::offload;
 use crate::secrets::Secrets;
@@ -35,7 +36,7 @@ pub struct Restart {
 
 /// One life of a program, from its `initialize` to its end.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Life(Weak<Session>);
+pub(crate) struct ProgramLife(Weak<ServerSession>);
 
 /// Why a message that was passed on has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,12 +54,12 @@ impl Server {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn relayed(plan: ServerPlan, parts: Parts, restart: Restart) -> Self {
+    pub fn relayed(plan: ServerPlan, parts: ServerParts, restart: Restart) -> Self {
         Self::kept(plan, parts, Some(restart))
     }
 
     /// Says whether `life` still lasts.
-    pub(crate) fn is_in(&self, life: &Life) -> bool {
+    pub(crate) fn is_in(&self, life: &ProgramLife) -> bool {
         self.living(life).is_ok()
     }
 
@@ -69,17 +70,17 @@ impl Server {
 
     /// Returns what the program answered to `initialize`, and the life in which it did; waits until `deadline`
     /// while it is being started. One that has ended, and is left alone for a while, is not waited for.
-    pub(crate) async fn met(&self, deadline: Instant) -> Result<(Life, Value), NoResult> {
+    pub(crate) async fn met(&self, deadline: Instant) -> Result<(ProgramLife, Value), NoResult> {
         let session = self.session(deadline).await.map_err(|failure| self.no_result(failure))?;
         let met = session.met.get().cloned().unwrap_or_default();
-        Ok((Life(Arc::downgrade(&session)), self.cleaned(met)))
+        Ok((ProgramLife(Arc::downgrade(&session)), self.cleaned(met)))
     }
 
     /// Passes a request on for `caller`. The time that its client is waited for does not count. Dropping the future
     /// cancels it.
     pub(crate) async fn relay(
         &self,
-        life: &Life,
+        life: &ProgramLife,
         method: &str,
         params: Option<Value>,
         deadline: Instant,
@@ -99,7 +100,7 @@ impl Server {
     /// Passes a notification on. Until it is written it counts as one of the requests that wait.
     pub(crate) async fn relay_told(
         &self,
-        life: &Life,
+        life: &ProgramLife,
         method: &str,
         params: Option<Value>,
         deadline: Instant,
@@ -110,14 +111,17 @@ impl Server {
     }
 
     /// Returns what the program says unasked from now on, as long as `life` lasts.
-    pub(crate) fn unasked(&self, life: &Life) -> Result<broadcast::Receiver<Value>, NoResult> {
+    pub(crate) fn unasked(
+        &self,
+        life: &ProgramLife,
+    ) -> Result<broadcast::Receiver<Value>, NoResult> {
         match &self.living(life)?.wire {
             Wire::Pipe(pipe) => pipe.unasked().ok_or(NoResult::Over),
             Wire::Web(_) => Err(NoResult::Over),
         }
     }
 
-    fn living(&self, life: &Life) -> Result<Arc<Session>, NoResult> {
+    fn living(&self, life: &ProgramLife) -> Result<Arc<ServerSession>, NoResult> {
         let now = self.0.session.borrow().clone();
         now.filter(|now| Arc::as_ptr(now) == life.0.as_ptr()).ok_or(NoResult::Over)
     }
@@ -131,10 +135,8 @@ impl Server {
         debug!(server = self.0.name, "no result: {}", failure.told(&redactor));
         match failure {
             Failure::Refused { code, message, data } => {
-                let mut error = json!({"code": code, "message": message, "data": data});
-                if let (None, Some(error)) = (data, error.as_object_mut()) {
-                    error.remove("data");
-                }
+                let mut error = json!({"code": code, "message": message});
+                put(&mut error, "data", data);
                 NoResult::Error(self.cleaned(error))
             }
             Failure::Busy => NoResult::Silent("too many requests wait for the server"),
@@ -144,7 +146,7 @@ impl Server {
     }
 }
 
-impl Session {
+impl ServerSession {
     async fn relay(
         &self,
         method: &str,

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use clawhost_core::exposed::{Exposed, Kind, List, name_of};
+use clawhost_core::exposed::{Exposed, ExposedKind, List, name_of};
 use clawhost_core::redact::Redactor;
 use clawhost_core::reply::ToolReply;
 use serde_json::{Value, json};
@@ -15,14 +15,14 @@ use tracing::debug;
 use super::failure::Failure;
 use super::mirror;
 use super::reply::{self, list, object, wrong};
-use super::session::{Ask, Session};
+use super::session::{Ask, ServerSession};
 use crate::offload;
 
-impl Session {
+impl ServerSession {
     /// Returns the lists of `kinds`. One that cannot be had is empty: the tools are there all the same.
     pub(super) async fn exposed(
         &self,
-        kinds: &[Kind],
+        kinds: &[ExposedKind],
         redactor: &Redactor,
         deadline: Instant,
     ) -> Exposed {
@@ -47,7 +47,7 @@ fn shown(list: List, item: &Value, redactor: &Redactor) -> Option<Value> {
 }
 
 /// Returns the request that uses `kind`, whose parameters are `arguments`, the text of a JSON object.
-pub(super) fn ask(kind: Kind, arguments: &str, deadline: Instant) -> Ask {
+pub(super) fn ask(kind: ExposedKind, arguments: &str, deadline: Instant) -> Ask {
     let members = arguments.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let given: Value = serde_json::from_str(arguments).unwrap_or_default();
     let named = ["uri", "name"].into_iter().find_map(|key| given.get(key)?.as_str());
@@ -57,18 +57,18 @@ pub(super) fn ask(kind: Kind, arguments: &str, deadline: Instant) -> Ask {
 }
 
 /// Reads what the use of `kind` returns.
-pub(super) fn read(kind: Kind, result: Value) -> Result<ToolReply, Failure> {
+pub(super) fn read(kind: ExposedKind, result: Value) -> Result<ToolReply, Failure> {
     let mut result = object(Some(result));
     if result.get("resultType").is_some_and(|kind| kind == "input_required") {
         return Err(Failure::InputRequired(Value::Object(result)));
     }
     let (key, block): (_, fn(Value) -> Value) = match kind {
-        Kind::Completions => ("completion", std::convert::identity),
-        Kind::Prompts => ("messages", message),
-        Kind::Resources => ("contents", resource),
+        ExposedKind::Completions => ("completion", std::convert::identity),
+        ExposedKind::Prompts => ("messages", message),
+        ExposedKind::Resources => ("contents", resource),
     };
     let used = result.remove(key).ok_or_else(|| wrong(format!("the result has no `{key}`")))?;
-    if kind == Kind::Completions {
+    if kind == ExposedKind::Completions {
         return Ok(ToolReply { structured: Some(used), ..ToolReply::default() });
     }
     let blocks = list(Some(used))?.into_iter().map(block).collect();
@@ -106,30 +106,30 @@ mod tests {
             {"uri": "x:1", "mimeType": "text/plain", "text": "t", "_meta": {"a": 1}},
             {"uri": "x:2", "blob": "/w=="},
         ]});
-        let reply = read(Kind::Resources, contents).unwrap();
+        let reply = read(ExposedKind::Resources, contents).unwrap();
         assert!(reply.content.iter().all(|block| matches!(block, Content::Resource { .. })));
         assert_eq!(reply.extras[&0]["resource"], json!({"_meta": {"a": 1}}));
         let messages = json!({"description": "d", "messages": [
             {"role": "assistant", "content": {"type": "text", "text": "t"}},
         ]});
-        let reply = read(Kind::Prompts, messages).unwrap();
+        let reply = read(ExposedKind::Prompts, messages).unwrap();
         assert_eq!(reply.content, [Content::Text("t".to_owned())]);
         assert_eq!(reply.extras[&0]["role"], json!("assistant"));
         assert_eq!(reply.structured, Some(json!({"description": "d"})));
         let completion = json!({"completion": {"values": ["a"]}});
-        let reply = read(Kind::Completions, completion).unwrap();
+        let reply = read(ExposedKind::Completions, completion).unwrap();
         assert_eq!(reply.structured, Some(json!({"values": ["a"]})));
     }
 
     #[test]
     fn what_is_none_of_them_is_wrong() {
         for (kind, result) in [
-            (Kind::Completions, json!({})),
-            (Kind::Prompts, json!({"messages": {}})),
-            (Kind::Prompts, json!({"messages": ["hi"]})),
-            (Kind::Prompts, json!({"messages": [{"role": "user", "content": "hi"}]})),
-            (Kind::Resources, json!({"contents": [{"uri": "x:1"}]})),
-            (Kind::Resources, json!(7)),
+            (ExposedKind::Completions, json!({})),
+            (ExposedKind::Prompts, json!({"messages": {}})),
+            (ExposedKind::Prompts, json!({"messages": ["hi"]})),
+            (ExposedKind::Prompts, json!({"messages": [{"role": "user", "content": "hi"}]})),
+            (ExposedKind::Resources, json!({"contents": [{"uri": "x:1"}]})),
+            (ExposedKind::Resources, json!(7)),
         ] {
             let read = read(kind, result.clone());
             assert!(matches!(read, Err(Failure::Wrong(_))), "{result}: {read:?}");
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_arguments_are_the_parameters() {
-        let ask = ask(Kind::Resources, r#" {"uri":"x:1"} "#, Instant::now());
+        let ask = ask(ExposedKind::Resources, r#" {"uri":"x:1"} "#, Instant::now());
         assert_eq!((ask.method, ask.params.as_str()), ("resources/read", r#""uri":"x:1""#));
         assert_eq!(ask.headers["mcp-name"], "x:1");
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::error::CallError;
-use clawhost_core::exposed::Kind;
+use clawhost_core::exposed::ExposedKind;
 use clawhost_core::limits::QUESTION_ROUNDS_MAX;
 use clawhost_core::reply::ToolReply;
 use parking_lot::Mutex;
@@ -17,10 +17,10 @@ use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
-use super::offers::{Offers, State};
-use super::plan::{Endpoint, Parts, ServerPlan};
+use super::offers::{ServerOffers, State};
+use super::plan::{Endpoint, ServerParts, ServerPlan};
 use super::relay::Restart;
-use super::session::{Ask, Session};
+use super::session::{Ask, ServerSession};
 use super::supervise::Supervisor;
 use super::{mirror, questions, reply, resources};
 use crate::dialogue::Caller;
@@ -36,8 +36,8 @@ pub(super) struct Inner {
     /// What it asks of its callers' clients is passed on.
     may_ask: bool,
     pub(super) secrets: Secrets,
-    offers: watch::Receiver<Offers>,
-    pub(super) session: watch::Receiver<Option<Arc<Session>>>,
+    offers: watch::Receiver<ServerOffers>,
+    pub(super) session: watch::Receiver<Option<Arc<ServerSession>>>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -47,12 +47,12 @@ impl Server {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn start(plan: ServerPlan, parts: Parts) -> Self {
+    pub fn start(plan: ServerPlan, parts: ServerParts) -> Self {
         Self::kept(plan, parts, None)
     }
 
-    pub(super) fn kept(plan: ServerPlan, parts: Parts, relayed: Option<Restart>) -> Self {
-        let (offers, offered) = watch::channel(Offers::none());
+    pub(super) fn kept(plan: ServerPlan, parts: ServerParts, relayed: Option<Restart>) -> Self {
+        let (offers, offered) = watch::channel(ServerOffers::none());
         let (session, current) = watch::channel(None);
         let stop = CancellationToken::new();
         let (name, is_web) = (plan.name.clone(), matches!(plan.endpoint, Endpoint::Http { .. }));
@@ -70,7 +70,7 @@ impl Server {
     }
 
     /// Returns what it offers, now and from now on.
-    pub fn offers(&self) -> watch::Receiver<Offers> {
+    pub fn offers(&self) -> watch::Receiver<ServerOffers> {
         self.0.offers.clone()
     }
 
@@ -113,7 +113,7 @@ impl Server {
     /// Those of [`Server::call`].
     pub async fn get(
         &self,
-        kind: Kind,
+        kind: ExposedKind,
         arguments: &str,
         timeout: Duration,
         caller: Caller,
@@ -132,7 +132,7 @@ impl Server {
     /// Asks the server, and again with what the caller's client answers where the server wants that.
     async fn asked(
         &self,
-        session: &Session,
+        session: &ServerSession,
         mut ask: Ask,
         read: impl Fn(Value) -> Result<ToolReply, Failure>,
     ) -> Result<ToolReply, Failure> {
@@ -191,7 +191,7 @@ impl Server {
     }
 
     /// Returns the connection, waiting until `deadline` while it is being made.
-    pub(super) async fn session(&self, deadline: Instant) -> Result<Arc<Session>, Failure> {
+    pub(super) async fn session(&self, deadline: Instant) -> Result<Arc<ServerSession>, Failure> {
         let mut offers = self.0.offers.clone();
         let known = offers.wait_for(|offers| offers.state != State::Connecting);
         let waited = timeout_at(deadline.into(), known).await.map_err(|_| Failure::Timeout)?;

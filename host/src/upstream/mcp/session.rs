@@ -45,7 +45,7 @@ pub(super) enum Wire {
 
 /// A connection to one server.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct ServerSession {
     pub(super) wire: Wire,
     /// Known once the two have met.
     pub(super) era: OnceLock<Era>,
@@ -82,7 +82,7 @@ impl Ask {
     }
 }
 
-impl Session {
+impl ServerSession {
     pub(super) fn new(wire: Wire, can: Value) -> Self {
         let (ids, places) = (AtomicU64::new(1), Semaphore::new(BRIDGE_REQUESTS_MAX));
         Self { wire, era: OnceLock::new(), met: OnceLock::new(), can, ids, places }

@@ -20,9 +20,9 @@ use super::failure::{Failure, told};
 use super::handshake::Hello;
 use super::pipe::Pipe;
 use super::questions::{Granted, capabilities};
-use super::session::{Session, Wire};
+use super::session::{ServerSession, Wire};
 use super::web::Web;
-use super::{Endpoint, Offers, Parts, Restart, ServerPlan, State, credentials};
+use super::{Endpoint, Restart, ServerOffers, ServerParts, ServerPlan, State, credentials};
 use crate::jail::{self, JailError, JailSpec};
 use crate::random;
 use crate::upstream::oauth::Tokens;
@@ -31,11 +31,11 @@ use crate::upstream::oauth::Tokens;
 #[derive(Debug)]
 pub(super) struct Supervisor {
     pub(super) plan: ServerPlan,
-    pub(super) parts: Parts,
+    pub(super) parts: ServerParts,
     /// Its messages are passed on by somebody else: it is asked nothing but `initialize`.
     pub(super) relayed: Option<Restart>,
-    pub(super) offers: watch::Sender<Offers>,
-    pub(super) session: watch::Sender<Option<Arc<Session>>>,
+    pub(super) offers: watch::Sender<ServerOffers>,
+    pub(super) session: watch::Sender<Option<Arc<ServerSession>>>,
     pub(super) stop: CancellationToken,
     /// The jail of a program, opened when it is first started: what replaces a folder later is not
     /// let in with the next start.
@@ -63,7 +63,7 @@ impl Calm {
 }
 
 /// How one connection went.
-struct Life {
+struct ConnectionLife {
     /// Why it ended.
     reason: String,
     /// When its tools were known.
@@ -111,9 +111,9 @@ impl Supervisor {
     }
 
     /// Makes one connection and keeps it for as long as it lasts.
-    async fn live(&self, probes: bool, calm: Calm) -> Life {
+    async fn live(&self, probes: bool, calm: Calm) -> ConnectionLife {
         let (reason, wants_login) = (String::new(), false);
-        let mut life = Life { reason, ready: None, met: false, wants_login, calm };
+        let mut life = ConnectionLife { reason, ready: None, met: false, wants_login, calm };
         life.reason = match &self.plan.endpoint {
             Endpoint::Stdio { .. } => self.live_in_jail(probes, &mut life).await,
             Endpoint::Http { .. } => self.live_on_the_web(probes, &mut life).await,
@@ -121,7 +121,7 @@ impl Supervisor {
         life
     }
 
-    async fn live_in_jail(&self, probes: bool, life: &mut Life) -> String {
+    async fn live_in_jail(&self, probes: bool, life: &mut ConnectionLife) -> String {
         let child = tokio::select! {
             child = self.start() => child,
             () = self.stop.cancelled() => return String::new(),
@@ -136,7 +136,8 @@ impl Supervisor {
         let granted = Granted::of(&self.plan).map(Arc::new);
         let beside = (Arc::clone(&changed), granted);
         let (pipe, driver) = Pipe::open(child, complaints, secrets, beside);
-        let session = Arc::new(Session::new(Wire::Pipe(pipe), capabilities(&self.plan.expose)));
+        let session =
+            Arc::new(ServerSession::new(Wire::Pipe(pipe), capabilities(&self.plan.expose)));
         // Told by whichever of the two ends first; the program is gone when both have.
         let over = self.stop.child_token();
         let work = async {
@@ -172,13 +173,13 @@ impl Supervisor {
         })
     }
 
-    async fn live_on_the_web(&self, probes: bool, life: &mut Life) -> String {
+    async fn live_on_the_web(&self, probes: bool, life: &mut ConnectionLife) -> String {
         let web = match self.web().await {
             Ok(web) => Arc::new(web),
             Err(reason) => return reason,
         };
         let wire = Wire::Web(Arc::clone(&web));
-        let session = Arc::new(Session::new(wire, capabilities(&self.plan.expose)));
+        let session = Arc::new(ServerSession::new(wire, capabilities(&self.plan.expose)));
         let changed = Notify::new();
         tokio::select! {
             failure = self.serve(&session, probes, &changed, life) => {
@@ -208,10 +209,10 @@ impl Supervisor {
     /// Meets the server, and publishes its tools whenever they change. Returns why that ended.
     async fn serve(
         &self,
-        session: &Arc<Session>,
+        session: &Arc<ServerSession>,
         probes: bool,
         changed: &Notify,
-        life: &mut Life,
+        life: &mut ConnectionLife,
     ) -> Failure {
         let deadline = in_ms(BRIDGE_START_MS);
         let hello = match session.begin(deadline, probes).await {
@@ -239,7 +240,12 @@ impl Supervisor {
         self.look_again(session, changed, &mut life.calm).await
     }
 
-    async fn look_again(&self, session: &Session, changed: &Notify, calm: &mut Calm) -> Failure {
+    async fn look_again(
+        &self,
+        session: &ServerSession,
+        changed: &Notify,
+        calm: &mut Calm,
+    ) -> Failure {
         let is_web = matches!(session.wire, Wire::Web(_));
         loop {
             match timeout(Duration::from_millis(BRIDGE_RELIST_MS), changed.notified()).await {
@@ -260,7 +266,7 @@ impl Supervisor {
         }
     }
 
-    async fn exposed(&self, session: &Session, deadline: Instant) -> Exposed {
+    async fn exposed(&self, session: &ServerSession, deadline: Instant) -> Exposed {
         session.exposed(&self.plan.expose.kinds, &self.parts.secrets.redactor(), deadline).await
     }
 

@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::message::METHOD_NOT_FOUND;
 use super::reply::wrong;
-use super::session::{Ask, Session};
+use super::session::{Ask, ServerSession};
 use crate::offload;
 
-impl Session {
+impl ServerSession {
     /// Returns all tools, without secrets in what is said of them.
     pub(super) async fn tools(
         &self,

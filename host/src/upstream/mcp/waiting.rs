@@ -34,7 +34,7 @@ pub(super) struct Waiting {
 
 #[derive(Debug, Default)]
 struct Table {
-    asked: HashMap<u64, Asked>,
+    asked: HashMap<u64, SentRequest>,
     /// What nobody waits for any longer and is not answered yet, and until when it may be asked for.
     left: HashMap<u64, Instant>,
     /// There was more of that than is kept: until when that may be asked for.
@@ -54,7 +54,7 @@ struct Doubt {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct SentRequest {
     answer: oneshot::Sender<Outcome>,
     caller: Caller,
     progress: Option<Progress>,
@@ -64,7 +64,7 @@ struct Asked {
 
 impl Table {
     /// Returns the request that waits, and its number.
-    fn only(&self) -> Result<(u64, &Asked), Denial> {
+    fn only(&self) -> Result<(u64, &SentRequest), Denial> {
         let now = Instant::now();
         if self.left.values().chain(&self.more_left).any(|until| *until > now) {
             return Err(UNCLEAR);
@@ -111,7 +111,7 @@ impl Table {
 
 /// The place of one request. Dropping it forgets the request: one that was sent has to be left before.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct WaitingPlace {
     waiting: Arc<Waiting>,
     id: u64,
     answer: oneshot::Receiver<Outcome>,
@@ -119,17 +119,17 @@ pub(super) struct Place {
 
 impl Waiting {
     /// Waits for the answer to `id`, which `caller` wants.
-    pub(super) fn place(self: &Arc<Self>, id: u64, mut caller: Caller) -> Place {
+    pub(super) fn place(self: &Arc<Self>, id: u64, mut caller: Caller) -> WaitingPlace {
         let (sender, answer) = oneshot::channel();
         let over = CancellationToken::new().drop_guard();
         let progress = caller.progress.take().map(Progress::new);
-        let asked = Asked { answer: sender, caller, progress, over };
+        let asked = SentRequest { answer: sender, caller, progress, over };
         let mut table = self.table.lock();
         if !table.ended {
             table.asked.insert(id, asked);
         }
         drop(table);
-        Place { waiting: Arc::clone(self), id, answer }
+        WaitingPlace { waiting: Arc::clone(self), id, answer }
     }
 
     /// Hands an answer over, and says whether anybody waited for it.
@@ -211,7 +211,7 @@ pub(super) fn report(
     }
 }
 
-impl Place {
+impl WaitingPlace {
     /// Waits for the answer.
     pub(super) async fn answer(&mut self) -> Outcome {
         let ended = |_| Err(Failure::Gone("it ended before it answered".to_owned()));
@@ -231,7 +231,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for WaitingPlace {
     fn drop(&mut self) {
         self.waiting.table.lock().asked.remove(&self.id);
     }

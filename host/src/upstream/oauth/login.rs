@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::Tokens;
-use super::store::Stored;
+use super::store::StoredLogin;
 use crate::lines::{Line, Lines};
 use crate::random;
 
@@ -72,7 +72,7 @@ impl Tokens {
         let code = brought.map_err(|_| "nobody has logged in in time")?.map_err(plain)??;
         let granted = self.exchanged(&login, &code).await?;
         let scope = granted.scope.clone().filter(|scope| *scope != login.scopes.join(" "));
-        let stored = Stored::new(self, &client_id, resource.clone(), granted);
+        let stored = StoredLogin::new(self, &client_id, resource.clone(), granted);
         let turn = self.turn().await?;
         self.keep(&stored).await?;
         drop(turn);

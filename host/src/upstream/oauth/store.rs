@@ -16,7 +16,7 @@ use crate::state::{PrivateFileError, SecretStore};
 /// Tokens, and what they are of.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Stored {
+pub(super) struct StoredLogin {
     /// Who gave them.
     issuer: String,
     /// To whom.
@@ -31,7 +31,7 @@ pub(super) struct Stored {
     until_ms: Option<i64>,
 }
 
-impl Stored {
+impl StoredLogin {
     pub(super) fn new(of: &Tokens, client_id: &str, resource: String, granted: Granted) -> Self {
         let empty = Self {
             issuer: of.auth.issuer.clone(),
@@ -83,23 +83,23 @@ impl Tokens {
     }
 
     /// Returns what was kept.
-    pub(super) async fn stored(&self) -> Result<Stored, NoToken> {
+    pub(super) async fn stored(&self) -> Result<StoredLogin, NoToken> {
         let text = self.in_store(|store, name| store.get(name)).await?;
         let text = text.ok_or_else(|| self.no_login("nobody is logged in"))?;
         // What a reader says may quote what it read.
-        let stored: Option<Stored> = serde_json::from_str(&text).ok();
+        let stored: Option<StoredLogin> = serde_json::from_str(&text).ok();
         let of_another = || self.no_login("the login was for something else");
         stored.filter(|stored| stored.is_of(self)).ok_or_else(of_another)
     }
 
     /// Keeps what was given, before it is used.
-    pub(super) async fn keep(&self, stored: &Stored) -> Result<(), String> {
+    pub(super) async fn keep(&self, stored: &StoredLogin) -> Result<(), String> {
         let text = Zeroizing::new(serde_json::to_string(stored).map_err(|e| e.to_string())?);
         self.in_store(move |store, name| store.set(name, text)).await.map(drop)
     }
 
     /// Lets none of it be shown.
-    pub(super) fn hide(&self, stored: &Stored) -> Result<(), String> {
+    pub(super) fn hide(&self, stored: &StoredLogin) -> Result<(), String> {
         let name = self.secret();
         let hide = |name: &str, value: &str| {
             self.secrets.hide(name, value).map_err(|error| error.to_string())

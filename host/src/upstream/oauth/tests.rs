@@ -20,7 +20,7 @@ use crate::secrets::{SecretSources, Secrets};
 use crate::state::{FolderEnv, SecretStore, StateDir};
 use crate::upstream::http::tests::{Here, read_request};
 use crate::upstream::http::{HttpClient, TrustedRoots};
-use crate::upstream::mcp::{Endpoint, Parts, Server, ServerPlan};
+use crate::upstream::mcp::{Endpoint, Server, ServerParts, ServerPlan};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -589,7 +589,7 @@ async fn a_server_is_called_with_a_token_that_is_renewed_and_never_widened() {
         within: None,
     };
     let plan = ServerPlan { name: "web".to_owned(), endpoint, expose: Exposure::default() };
-    let parts = Parts { client: host.client.clone(), secrets: host.secrets.clone() };
+    let parts = ServerParts { client: host.client.clone(), secrets: host.secrets.clone() };
     let mcp = Server::start(plan, parts);
     let call =
         |arguments: &'static str| mcp.call("echo", None, arguments, PATIENCE, Caller::default());
@@ -620,7 +620,7 @@ async fn a_caller_hears_that_nobody_is_logged_in_and_no_more() {
     let endpoint =
         Endpoint::Http { url: server.url.clone(), headers: Vec::new(), auth, within: None };
     let plan = ServerPlan { name: "web".to_owned(), endpoint, expose: Exposure::default() };
-    let parts = Parts { client: host.client.clone(), secrets: host.secrets.clone() };
+    let parts = ServerParts { client: host.client.clone(), secrets: host.secrets.clone() };
     let mcp = Server::start(plan, parts);
     for _ in 0..2 {
         let error = mcp.call("echo", None, "{}", PATIENCE, Caller::default()).await.unwrap_err();

@@ -9,7 +9,7 @@ use http::header::HeaderValue;
 use tokio::sync::Mutex;
 use url::Url;
 
-use super::store::Stored;
+use super::store::StoredLogin;
 use crate::clock::now_ms;
 use crate::secrets::Secrets;
 use crate::upstream::http::{HttpClient, sensitive};
@@ -22,12 +22,12 @@ pub(crate) struct Tokens {
     pub(super) auth: McpAuth,
     pub(super) client: HttpClient,
     pub(super) secrets: Secrets,
-    held: Mutex<Held>,
+    held: Mutex<HeldToken>,
 }
 
 /// What is known at the moment.
 #[derive(Default)]
-struct Held {
+struct HeldToken {
     token: Option<Token>,
     /// When it failed last to get one, and why.
     failed: Option<(Instant, NoToken)>,
@@ -67,7 +67,7 @@ impl Token {
     }
 }
 
-impl Held {
+impl HeldToken {
     fn header(&self, refused: Option<&HeaderValue>) -> Option<HeaderValue> {
         let good = self.token.as_ref().filter(|token| token.is_good(refused));
         good.map(|token| token.header.clone())
@@ -135,7 +135,7 @@ impl Tokens {
             held.failed = Some((Instant::now(), none.clone()));
         })?;
         let header = token.header.clone();
-        *held = Held { token: Some(token), failed: None };
+        *held = HeldToken { token: Some(token), failed: None };
         Ok(header)
     }
 
@@ -178,7 +178,7 @@ impl Tokens {
         form.extend(Some(("scope", &*scope)).filter(|(_, scope)| !scope.is_empty()));
         let id = self.auth.client_id.as_deref().unwrap_or_default();
         let granted = self.grant(&web, &authority, id, &form).await?;
-        let stored = Stored::new(self, id, resource, granted);
+        let stored = StoredLogin::new(self, id, resource, granted);
         self.hide(&stored)?;
         Ok(stored.token()?)
     }

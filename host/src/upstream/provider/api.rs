@@ -16,12 +16,12 @@ pub enum Api {
     /// OpenAI's Responses.
     Responses,
     /// One of these that its provider keeps; there is no body.
-    Stored(Stored),
+    Stored(StoredCall),
 }
 
 /// What a client asks of an answer that its provider keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredCall {
     /// What is to become of it.
     pub method: Method,
     /// The path that a client of this host asks.

@@ -59,12 +59,12 @@ pub enum Answered {
     /// All of it; what it used is charged.
     Whole(Bytes),
     /// A stream of events, and what is to be charged when it has ended.
-    Stream(ResponseBody, Box<Held>),
+    Stream(ResponseBody, Box<HeldReservation>),
 }
 
 /// What is reserved for an answer that is still coming. Dropped, it is spent.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldReservation {
     providers: Providers,
     caller: Caller,
     plan: ProviderPlan,
@@ -73,7 +73,7 @@ pub struct Held {
     prompt_bytes: u64,
 }
 
-impl Held {
+impl HeldReservation {
     /// Charges what the provider's last `usage` reports, for an answer of so many bytes of text; without a
     /// report all that is reserved is spent.
     pub async fn settle(self, usage: &Value, answer_bytes: u64) {
@@ -238,7 +238,7 @@ impl Providers {
                 return Ok(Err(failure));
             }
         };
-        let held = Held {
+        let held = HeldReservation {
             providers: self.clone(),
             caller: caller.clone(),
             plan: plan.clone(),

@@ -24,10 +24,10 @@ mod request;
 mod spend;
 mod wire;
 
-pub use self::api::{Api, Stored};
+pub use self::api::{Api, StoredCall};
 pub use self::book::MIGRATIONS;
 pub(crate) use self::book::read_costs;
 pub use self::costs::{Caller, Cost};
 pub use self::embed::{Embed, EmbedError};
-pub use self::forward::{Answered, Forward, Forwarded, Held};
+pub use self::forward::{Answered, Forward, Forwarded, HeldReservation};
 pub use self::providers::{Providers, UsageSink};

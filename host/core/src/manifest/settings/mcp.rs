@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use self::line::{MCP_PREFIXES, is_mcp_variable};
 use super::reader::Reader;
 use crate::egress::check_request;
-use crate::exposed::{Exposure, Kind};
+use crate::exposed::{ExposedKind, Exposure};
 use crate::grants::{is_secret_name, is_variable_name};
 use crate::limits::{MCP_SERVER_NAME_BYTES_MAX, MCP_SERVERS_MAX};
 use crate::manifest::node::{Entry, Node, Place};
@@ -35,7 +35,7 @@ pub(super) type Servers = BTreeMap<String, McpServerSettings>;
 /// Returns what of a server is served beside its tools. Which words there are, the shape says.
 fn exposed(node: &Node) -> Exposure {
     let is_named = |name: &str| node.texts(&["expose"]).any(|(_, text)| text == name);
-    let kinds = Kind::ALL.into_iter().filter(|kind| is_named(kind.name())).collect();
+    let kinds = ExposedKind::ALL.into_iter().filter(|kind| is_named(kind.name())).collect();
     Exposure { kinds, questions: is_named("questions") }
 }
 

@@ -9,7 +9,9 @@ use super::place::{
     CANARY, CREATE, Place, READ, TIMES, TRUNCATE, WRITE, every_answer, file, mount, names,
     open_roots, os,
 };
-use crate::sandbox::fs::{Fault, Follow, FsLimits, Meter, OpenHow, Places, RootError, Roots, Tree};
+use crate::sandbox::fs::{
+    Fault, FolderBounds, Follow, FsLimits, Meter, OpenHow, RootError, Roots, Tree,
+};
 
 #[test]
 fn f10_guests_make_no_hard_links() {
@@ -253,11 +255,11 @@ fn left(place: &Place, mounts: &[(&str, Access)], closed: &[&str]) -> Option<Acc
     own.within(&places(place, mounts, closed)).unwrap().1.remove(0)
 }
 
-fn places(place: &Place, mounts: &[(&str, Access)], closed: &[&str]) -> Places {
+fn places(place: &Place, mounts: &[(&str, Access)], closed: &[&str]) -> FolderBounds {
     let mounts: Vec<_> =
         mounts.iter().map(|(path, access)| mount(&place.temp, path, *access)).collect();
     let closed: Vec<_> = closed.iter().map(|path| place.temp.path().join(path)).collect();
-    Places::look_up(&mounts, &closed).unwrap()
+    FolderBounds::look_up(&mounts, &closed).unwrap()
 }
 
 #[test]

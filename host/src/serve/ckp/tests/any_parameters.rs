@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::host::Principal;
-use crate::serve::ckp::{Answer, Authority, Session};
+use crate::serve::ckp::{Answer, Authority, ClawSession};
 
 const METHODS: [&str; 12] = [
     "claw.initialize",
@@ -84,7 +84,7 @@ proptest! {
         runtime.block_on(async {
             let (notices, _unasked) = mpsc::channel(1);
             let principal = Principal("tester".to_owned());
-            let session = Session::new(Fake::new(), principal, Authority::Operator, notices);
+            let session = ClawSession::new(Fake::new(), principal, Authority::Operator, notices);
             if begun {
                 session.request("claw.initialize", initialize().get("params"));
             }

@@ -27,14 +27,14 @@ use crate::progress::ProgressSink;
 use crate::serve::progress::is_token;
 use crate::serve::waiting::open;
 use crate::serve::{message, questions};
-use crate::upstream::mcp::{Life, NoResult, PROGRESS_TOKEN};
+use crate::upstream::mcp::{NoResult, PROGRESS_TOKEN, ProgramLife};
 
 /// A request under way; dropped, it is none any longer.
 pub(super) struct Asking {
     pub(super) sessions: Arc<Sessions>,
     pub(super) session: String,
     pub(super) id: RequestId,
-    pub(super) life: Life,
+    pub(super) life: ProgramLife,
     /// It hears what is said before the answer, too.
     pub(super) takes_events: bool,
     pub(super) can: Option<ClientCapabilities>,

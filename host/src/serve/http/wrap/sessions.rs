@@ -16,13 +16,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::refusal::Refusal;
 use crate::serve::message::INVALID_REQUEST;
-use crate::upstream::mcp::{Life, NoResult};
+use crate::upstream::mcp::{NoResult, ProgramLife};
 
 /// All of them, by id.
-pub(super) type Sessions = Mutex<HashMap<String, Session>>;
+pub(super) type Sessions = Mutex<HashMap<String, WrapSession>>;
 
-pub(super) struct Session {
-    pub(super) life: Life,
+pub(super) struct WrapSession {
+    pub(super) life: ProgramLife,
     /// What its client can be asked for.
     pub(super) can: Option<ClientCapabilities>,
     used: Instant,
@@ -44,8 +44,8 @@ struct Listening {
     place: Weak<OwnedSemaphorePermit>,
 }
 
-impl Session {
-    pub(super) fn new(life: Life, can: Option<ClientCapabilities>) -> Self {
+impl WrapSession {
+    pub(super) fn new(life: ProgramLife, can: Option<ClientCapabilities>) -> Self {
         Self {
             life,
             can: can.map(asked_for),
@@ -114,7 +114,7 @@ fn asked_for(mut can: ClientCapabilities) -> ClientCapabilities {
 
 /// Where there are as many as may be, ends the session unused for longest of those that wait for nothing; one
 /// that listens after all others.
-pub(super) fn make_room(sessions: &mut HashMap<String, Session>) {
+pub(super) fn make_room(sessions: &mut HashMap<String, WrapSession>) {
     if sessions.len() < WRAP_SESSIONS_MAX {
         return;
     }
@@ -134,8 +134,8 @@ mod tests {
     use super::super::refusal::SILENT;
     use super::*;
 
-    fn session() -> Session {
-        Session::new(Life::default(), None)
+    fn session() -> WrapSession {
+        WrapSession::new(ProgramLife::default(), None)
     }
 
     #[test]

@@ -22,19 +22,19 @@ use super::super::body::{
 };
 use super::super::guard::{self, Denied, Guard};
 use super::super::held::until_sent;
-use super::super::places::{Places, Seat};
 use super::super::routes::{Body, MCP_SESSION, Request, session_id};
+use super::super::seats::{Seat, Seats};
 use super::super::server::{Answers, listen, start};
 use super::super::{BoundServer, HttpOptions};
 use super::call::{self, Answer, Asking, Said};
 use super::refusal::{NO_SESSION, Refusal};
-use super::sessions::{Session, Sessions, make_room};
+use super::sessions::{Sessions, WrapSession, make_room};
 use crate::offload;
 use crate::random;
 use crate::secrets::Secret;
 use crate::serve::Shutdown;
 use crate::serve::message::{self, Fault, INVALID_REQUEST, Incoming};
-use crate::upstream::mcp::{Life, NoResult, Server};
+use crate::upstream::mcp::{NoResult, ProgramLife, Server};
 
 /// Says whether the server can be asked; open to everybody.
 const HEALTH_PATH: &str = "/healthz";
@@ -80,7 +80,7 @@ pub async fn serve_wrapped(
     let (streams, stopping) = (Arc::new(Semaphore::new(WRAP_STREAMS_MAX)), shutdown.told.clone());
     let sessions = Arc::default();
     let wrapped = Wrapped { guard, options, server, sessions, streams, stopping };
-    Ok(start(listener, local_addr, Arc::new(wrapped), Places::all(), shutdown))
+    Ok(start(listener, local_addr, Arc::new(wrapped), Seats::all(), shutdown))
 }
 
 impl Answers for Wrapped {
@@ -200,11 +200,11 @@ impl Wrapped {
     }
 
     /// Opens a session, in the place of those whose process has ended.
-    fn open(&self, name: String, life: Life, can: Option<ClientCapabilities>) {
+    fn open(&self, name: String, life: ProgramLife, can: Option<ClientCapabilities>) {
         let mut sessions = self.sessions.lock();
         sessions.retain(|_, session| self.server.is_in(&session.life));
         make_room(&mut sessions);
-        sessions.insert(name, Session::new(life, can));
+        sessions.insert(name, WrapSession::new(life, can));
     }
 
     /// Streams what the process says unasked, in the place of an earlier stream of the session.

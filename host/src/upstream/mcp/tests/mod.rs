@@ -40,11 +40,11 @@ fn jail_here() -> bool {
     support.available()
 }
 
-fn parts() -> Parts {
+fn parts() -> ServerParts {
     let environment = |name: &str| (name == "TOKEN").then(|| SECRET.into());
     let environment: Box<crate::secrets::Environment> = Box::new(environment);
     let sources = SecretSources { environment: Some(environment), ..SecretSources::default() };
-    Parts { client: HttpClient::system(), secrets: Secrets::new(sources) }
+    ServerParts { client: HttpClient::system(), secrets: Secrets::new(sources) }
 }
 
 fn plan(mode: &str) -> ServerPlan {
@@ -75,13 +75,13 @@ fn start(mode: &str) -> Option<Server> {
 }
 
 /// Waits for a state other than connecting, and returns the offers then.
-async fn settled(server: &Server) -> Offers {
+async fn settled(server: &Server) -> ServerOffers {
     let mut offers = server.offers();
     let settled = offers.wait_for(|offers| offers.state != State::Connecting);
     tokio::time::timeout(PATIENCE, settled).await.unwrap().unwrap().clone()
 }
 
-async fn until(server: &Server, is: impl FnMut(&Offers) -> bool) -> Offers {
+async fn until(server: &Server, is: impl FnMut(&ServerOffers) -> bool) -> ServerOffers {
     let mut offers = server.offers();
     let found = tokio::time::timeout(PATIENCE, offers.wait_for(is)).await;
     found.unwrap().unwrap().clone()
@@ -95,7 +95,7 @@ async fn echo(server: &Server, arguments: &str) -> Result<String, CallError> {
     }
 }
 
-fn failed(offers: &Offers) -> &str {
+fn failed(offers: &ServerOffers) -> &str {
     match &offers.state {
         State::Failed { reason, .. } => reason,
         other => panic!("{other:?}"),
@@ -426,8 +426,7 @@ async fn m18_a_crash_is_told_and_the_server_begins_anew() {
 async fn m19_a_crash_loop_opens_the_circuit() {
     let Some(server) = start("crash-spawn") else { return };
     let open = Duration::from_millis(clawhost_core::limits::BRIDGE_CIRCUIT_MS);
-    let is_open =
-        |offers: &Offers| matches!(&offers.state, State::Failed { wait, .. } if *wait == open);
+    let is_open = |offers: &ServerOffers| matches!(&offers.state, State::Failed { wait, .. } if *wait == open);
     until(&server, is_open).await;
     let started = Instant::now();
     assert_eq!(echo(&server, "{}").await.unwrap_err().kind, ErrorKind::Upstream);
@@ -469,13 +468,13 @@ async fn m8_lists_without_an_end_are_refused() {
     assert_eq!(settled(&pages).await.tools.len(), 4);
     assert_eq!(
         settled(&none).await,
-        Offers {
+        ServerOffers {
             state: State::Ready,
             generation: 1,
             instructions: Some("be kind".to_owned()),
             server: "fake".to_owned(),
             revision: "2025-11-25",
-            ..Offers::none()
+            ..ServerOffers::none()
         }
     );
 }

@@ -15,18 +15,18 @@ use rustix::io::Errno;
 use super::fault::Fault;
 use super::roots::{RootError, open_error, require_plain};
 use super::rules::{Rules, self_and_above};
-use super::stat::{Facts, Id};
+use super::stat::{FileFacts, Id};
 
 /// The folders and closed paths of a profile that narrows.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct FolderBounds {
     folders: Vec<(Dir, Access)>,
     /// Mounts that were not there. Only a mount that the host makes itself can be one of them.
     absent: Vec<(PathBuf, Access)>,
     pub(super) rules: Rules,
 }
 
-impl Places {
+impl FolderBounds {
     /// Looks up where `mounts` and `denied_paths` lead, links considered, and makes nothing. A
     /// mount that is no directory, or may not be opened, covers none.
     ///
@@ -84,7 +84,7 @@ impl Places {
         for path in path.ancestors() {
             let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { continue };
             if let Ok(above) = Dir::open_ambient_dir(above, ambient_authority()) {
-                self.rules.check_name(Facts::of_dir(&above)?.id, &name.to_string_lossy())?;
+                self.rules.check_name(FileFacts::of_dir(&above)?.id, &name.to_string_lossy())?;
             }
         }
         Ok(())

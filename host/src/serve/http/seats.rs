@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 /// All places of a server.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Seats {
     changed: Notify,
     max: usize,
     taken: Mutex<Taken>,
@@ -44,14 +44,14 @@ struct State {
 pub(super) struct Seat {
     evicted: CancellationToken,
     id: u64,
-    places: Arc<Places>,
+    seats: Arc<Seats>,
 }
 
 /// A request in flight; while it lasts, its connection keeps its place.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Seat>);
 
-impl Places {
+impl Seats {
     /// Returns the places that a server has.
     pub(super) fn all() -> Arc<Self> {
         Self::new(HTTP_CONNECTIONS_MAX)
@@ -84,8 +84,8 @@ impl Places {
         let state = State { evicted: evicted.clone(), idle_since: Some(Instant::now()) };
         taken.seats.insert(id, state);
         drop(taken);
-        let places = Arc::clone(self);
-        Some(Seat { evicted, id, places })
+        let seats = Arc::clone(self);
+        Some(Seat { evicted, id, seats })
     }
 
     /// Returns how many connections may have an ordinary request in flight.
@@ -112,7 +112,7 @@ impl Seat {
 
     /// Notes that somebody known sends a request: of those that are idle, this gives up its place last.
     pub(super) fn touch(&self) {
-        let mut taken = self.places.taken.lock();
+        let mut taken = self.seats.taken.lock();
         let idle_since = taken.seats.get_mut(&self.id).and_then(|state| state.idle_since.as_mut());
         if let Some(idle_since) = idle_since {
             *idle_since = Instant::now();
@@ -122,9 +122,9 @@ impl Seat {
     /// Keeps the place for a request of somebody known; nothing where it has just been lost, or
     /// where only places for urgent ones are left.
     pub(super) fn busy(self: &Arc<Self>, urgent: bool) -> Option<Busy> {
-        let mut taken = self.places.taken.lock();
+        let mut taken = self.seats.taken.lock();
         let busy = taken.seats.values().filter(|state| state.idle_since.is_none()).count();
-        if !urgent && busy >= self.places.ordinary() {
+        if !urgent && busy >= self.seats.ordinary() {
             return None;
         }
         taken.seats.get_mut(&self.id)?.idle_since = None;
@@ -134,17 +134,17 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.places.taken.lock().seats.remove(&self.id);
-        self.places.changed.notify_one();
+        self.seats.taken.lock().seats.remove(&self.id);
+        self.seats.changed.notify_one();
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        if let Some(state) = self.0.places.taken.lock().seats.get_mut(&self.0.id) {
+        if let Some(state) = self.0.seats.taken.lock().seats.get_mut(&self.0.id) {
             state.idle_since = Some(Instant::now());
         }
-        self.0.places.changed.notify_one();
+        self.0.seats.changed.notify_one();
     }
 }
 
@@ -154,8 +154,8 @@ mod tests {
 
     use super::*;
 
-    fn take(places: &Arc<Places>) -> Option<Arc<Seat>> {
-        places.take().now_or_never()
+    fn take(seats: &Arc<Seats>) -> Option<Arc<Seat>> {
+        seats.take().now_or_never()
     }
 
     fn is_evicted(seat: &Seat) -> bool {
@@ -164,32 +164,32 @@ mod tests {
 
     #[tokio::test]
     async fn the_longest_idle_connection_makes_room() {
-        let places = Places::new(2);
-        let (first, second) = (take(&places).unwrap(), take(&places).unwrap());
-        let third = take(&places).unwrap();
+        let seats = Seats::new(2);
+        let (first, second) = (take(&seats).unwrap(), take(&seats).unwrap());
+        let third = take(&seats).unwrap();
         assert!(is_evicted(&first) && !is_evicted(&second));
         assert!(first.busy(false).is_none());
         drop(first);
         drop(second.busy(false).unwrap());
-        let _fourth = take(&places).unwrap();
+        let _fourth = take(&seats).unwrap();
         assert!(is_evicted(&third) && !is_evicted(&second));
     }
 
     #[tokio::test]
     async fn a_sign_of_somebody_known_counts_as_use() {
-        let places = Places::new(2);
-        let (first, second) = (take(&places).unwrap(), take(&places).unwrap());
+        let seats = Seats::new(2);
+        let (first, second) = (take(&seats).unwrap(), take(&seats).unwrap());
         first.touch();
-        let _third = take(&places).unwrap();
+        let _third = take(&seats).unwrap();
         assert!(is_evicted(&second) && !is_evicted(&first));
     }
 
     #[tokio::test]
     async fn a_request_in_flight_keeps_its_connection() {
-        let places = Places::new(2);
-        let (first, second) = (take(&places).unwrap(), take(&places).unwrap());
+        let seats = Seats::new(2);
+        let (first, second) = (take(&seats).unwrap(), take(&seats).unwrap());
         let (one, two) = (first.busy(false).unwrap(), second.busy(false).unwrap());
-        let mut waiting = std::pin::pin!(places.take());
+        let mut waiting = std::pin::pin!(seats.take());
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(two);
         assert!(waiting.as_mut().now_or_never().is_some());
@@ -199,22 +199,22 @@ mod tests {
 
     #[tokio::test]
     async fn urgent_requests_find_a_place_where_ordinary_ones_do_not() {
-        let places = Places::new(HTTP_RESERVED_PART_MAX);
-        let seats: Vec<_> = (0..HTTP_RESERVED_PART_MAX).map(|_| take(&places).unwrap()).collect();
-        let (last, others) = seats.split_last().unwrap();
+        let seats = Seats::new(HTTP_RESERVED_PART_MAX);
+        let held: Vec<_> = (0..HTTP_RESERVED_PART_MAX).map(|_| take(&seats).unwrap()).collect();
+        let (last, others) = held.split_last().unwrap();
         let _busy: Vec<_> = others.iter().map(|seat| seat.busy(false).unwrap()).collect();
         assert!(last.busy(false).is_none());
         assert!(last.busy(true).is_some());
-        assert!(take(&places).is_some(), "somebody new is let in");
+        assert!(take(&seats).is_some(), "somebody new is let in");
     }
 
     #[tokio::test]
     async fn a_closed_connection_frees_its_place() {
-        let places = Places::new(1);
-        let first = take(&places).unwrap();
+        let seats = Seats::new(1);
+        let first = take(&seats).unwrap();
         let busy = first.busy(false).unwrap();
-        assert!(take(&places).is_none());
+        assert!(take(&seats).is_none());
         drop((first, busy));
-        assert!(take(&places).is_some());
+        assert!(take(&seats).is_some());
     }
 }
