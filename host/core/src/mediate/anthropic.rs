@@ -113,10 +113,12 @@ impl Dialect for Anthropic {
 
     fn events(&self, mut answer: Value, _asked: &Value) -> Events {
         let blocks = take_items(&mut answer, "content").into_iter().enumerate();
-        let delta = json!({
-            "stop_reason": at(&answer, "stop_reason"),
-            "stop_sequence": at(&answer, "stop_sequence"),
-        });
+        let mut delta = json!({ "stop_reason": null, "stop_sequence": null });
+        for key in ENDS {
+            if let Some(last) = answer.get_mut(key) {
+                set(&mut delta, key, last.take());
+            }
+        }
         let mut usage = at(&answer, "usage").clone();
         let end = event("message_delta", &json!({ "delta": delta, "usage": usage }))
             + &event("message_stop", &json!({}));
@@ -160,6 +162,12 @@ impl Dialect for Anthropic {
     }
 }
 
+/// What of an answer is known at its end: clients take what its last event does not say for nothing.
+const ENDS: [&str; 4] = ["container", "stop_details", "stop_reason", "stop_sequence"];
+
+/// The blocks of which clients put their input together.
+const INPUT_STREAMS: [&str; 3] = ["mcp_tool_use", "server_tool_use", "tool_use"];
+
 fn is_call(block: &Value) -> bool {
     text(block, "type") == "tool_use"
 }
@@ -192,7 +200,8 @@ fn block_events(index: usize, block: &Value) -> String {
         }
         _ => {}
     }
-    if let Some(input) = block.get("input") {
+    if let Some(input) = block.get("input").filter(|_| INPUT_STREAMS.contains(&text(block, "type")))
+    {
         set(&mut start, "input", json!({}));
         deltas.push(json!({ "type": "input_json_delta", "partial_json": input.to_string() }));
     }
