@@ -2,9 +2,9 @@
 
 use clawhost::proxy::ProxyOptions;
 use clawhost_core::mediate::{Policy, TurnBounds};
-use clawhost_tests::Proxied;
 use clawhost_tests::model::{ANTHROPIC_PATH, RESPONSES_PATH, Say};
 use clawhost_tests::proxied::{ALL, OPENAI_PATH, PROVIDER_KEY, request, until};
+use clawhost_tests::{Proxied, wait};
 use serde_json::{Value, json};
 
 use crate::proxy::{ALL_PATHS, NOTHING, messages, says, spoken, streamed, word};
@@ -46,10 +46,13 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
     // Behind the end of an answer nothing breaks off, and nobody has to read on.
     assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, events.concat());
     assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, last);
-    let token = format!("x-api-key: {}", proxied.token("ada"));
+    let tokens = || proxied.host.host().providers().usage().tokens_today;
+    let (before, token) = (tokens(), format!("x-api-key: {}", proxied.token("ada")));
     let mut stream = proxied.begin(OPENAI_PATH, &[&token], &body).await;
     until(&mut stream, "[DONE]").await;
     drop(stream);
+    let is_charged = || (tokens() == before + 52).then_some(());
+    wait::until("what was used is charged, and no more", is_charged).await;
     proxied.stop().await;
     let history = proxied.history("ada");
     assert_eq!((&history[0]["status"], &history[0]["status_code"]), (&json!("ok"), &json!(200)));

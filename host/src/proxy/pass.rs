@@ -17,6 +17,8 @@ use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 use super::answer::kept;
 use super::history::Record;
@@ -60,9 +62,10 @@ impl Proxy {
                 let body = mask(Response::new(body), Arc::clone(&redactor)).into_body();
                 let choices = asked.forward.body.get("n").and_then(Value::as_u64).unwrap_or(1);
                 let seen = Seen { choices, is_kept: asked.is_kept(), ..Seen::default() };
-                let told = Told { seen, record, dialect: asked.dialect, has_ended: false };
+                let (dialect, held) = (asked.dialect, Some(held));
+                let told = Told { seen, record, held, dialect, has_ended: false };
                 let begun = BytesMut::new();
-                events(Passing { proxy: self.clone(), asked, body, held, told, begun })
+                events(Passing { proxy: self.clone(), asked, body, told, begun })
             }
         };
         let mut response = Response::new(body);
@@ -97,7 +100,6 @@ struct Passing {
     proxy: Proxy,
     asked: Asked,
     body: Masked<ResponseBody>,
-    held: Box<Held>,
     told: Told,
     /// The beginning of an event that has not ended.
     begun: BytesMut,
@@ -132,14 +134,29 @@ impl Passing {
 struct Told {
     seen: Seen,
     record: Record,
+    /// What is to be charged.
+    held: Option<Box<Held>>,
     dialect: &'static dyn Dialect,
     /// The provider says no more, whatever that makes of its answer.
     has_ended: bool,
 }
 
+impl Told {
+    /// Charges what the provider said that it used.
+    fn settle(&mut self) -> Option<JoinHandle<()>> {
+        let runtime = Handle::try_current().ok()?;
+        let held = self.held.take()?;
+        let (usage, said) = (Value::from(self.seen.usage.clone()), self.seen.said);
+        Some(runtime.spawn(async move { held.settle(&usage, said).await }))
+    }
+}
+
 impl Drop for Told {
     /// An answer that has ended is whole, also where nobody reads on to the end of its stream.
     fn drop(&mut self) {
+        if self.seen.is_over {
+            drop(self.settle());
+        }
         self.record.got(&self.seen.told());
         let body = self.seen.error.take();
         if self.seen.is_over && body.is_none() {
@@ -176,11 +193,10 @@ fn events(passing: Passing) -> Body {
                 passing.told.seen.end();
                 passing.note().await;
                 let last = passing.last();
-                let Passing { held, told, .. } = passing;
-                let usage = Value::from(told.seen.usage.clone());
                 // The stream ends when that is on disk, as the next request may be held against it.
-                let said = told.seen.said;
-                drop(tokio::spawn(async move { held.settle(&usage, said).await }).await);
+                if let Some(settling) = passing.told.settle() {
+                    drop(settling.await);
+                }
                 (!last.is_empty()).then(|| (Ok(Frame::data(last)), None))
             }
         }
