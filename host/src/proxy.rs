@@ -187,7 +187,7 @@ impl Proxy {
         self.0.host.providers().admit(&asked.agent).await?;
         if !offers.is_empty() {
             let mut body = std::mem::take(asked.forward.body.to_mut());
-            asked.forward.bytes = Bytes::new();
+            asked.forward.is_changed = true;
             mediate::weave(asked.dialect, &mut body, self.kept(&asked).await);
             asked.dialect.inject(&mut body, offers);
             asked.forward.body = Cow::Owned(body);
@@ -250,7 +250,8 @@ fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<Asked, Re
         format!("{}:{}", dialect.name(), conversation(dialect, &parts.headers, &body));
     let trace = TraceParent::of(&parts.headers);
     let headers = passed(&parts.headers);
-    let forward = Forward { api, body: Cow::Owned(body), bytes, headers, keeper: None };
+    let (body, is_changed) = (Cow::Owned(body), false);
+    let forward = Forward { api, body, bytes, is_changed, headers, keeper: None };
     if let Some(why) = forward.unclear() {
         return Err(bad(why));
     }

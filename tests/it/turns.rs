@@ -72,6 +72,26 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
 }
 
 #[tokio::test]
+async fn a_schema_of_the_clients_keeps_the_order_of_its_properties() {
+    let schema = r#"{"type":"object","properties":{"why":{},"answer":{"type":"number"}}}"#;
+    let none: &[(&str, Value)] = &[];
+    for path in ALL_PATHS {
+        let (model, key) = (if path == ANTHROPIC_PATH { "claude" } else { "main" }, messages(path));
+        let tool = format!(r#"{{"name":"own","input_schema":{schema}}}"#);
+        let body = format!(
+            r#"{{"model":"{model}","{key}":[{{"role":"user","content":"hi"}}],"text":{schema},"tools":[{tool}],"output_config":{schema},"response_format":{schema}}}"#
+        );
+        for rules in [ALL, NOTHING] {
+            let proxied = Proxied::new(rules, says(path, &[("Done.", none)])).await;
+            assert_eq!(proxied.post(path, &body).await.status, 200);
+            let asked = &proxied.model.asked()[0];
+            assert_eq!(asked.text.matches(schema).count(), 4, "{}", asked.text);
+            assert_eq!(asked.text.contains("lookup"), rules == ALL);
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_is_an_error_is_one_for_the_client_too() {
     let error = json!({ "message": "rate limited", "code": 429 });
     for (path, answer) in [

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use clawhost_core::limits::PROXY_TURN_BYTES_MAX;
 use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
 use futures_util::stream;
@@ -144,7 +143,8 @@ impl Proxy {
     ) -> Result<Value, Refused> {
         let forward = Forward {
             body: Cow::Borrowed(request),
-            bytes: Bytes::new(),
+            bytes: asked.forward.bytes.clone(),
+            is_changed: true,
             api: asked.forward.api.clone(),
             headers: asked.forward.headers.clone(),
             keeper: asked.forward.keeper.clone(),

@@ -1,7 +1,7 @@
 //! Requests of clients that speak a provider's protocol themselves, passed on as they are.
 //!
 //! Only the model's name changes, where the client means a provider by another, and the length of a
-//! completion is put in where a quota needs one. The bytes stay those of the client otherwise, and the
+//! completion is put in where a quota needs one. What each key has stays in the client's own bytes otherwise, and the
 //! answer stays the provider's. Deliberately absent: translation between protocols; a provider of another one
 //! is passed over, and it is said why.
 
@@ -34,8 +34,10 @@ pub struct Forward<'a> {
     pub api: Api,
     /// Its body, an object; null where it has none.
     pub body: Cow<'a, Value>,
-    /// The same as it came; what is sent where nothing has to change. Empty where it did.
+    /// The same as it came; what did not change of it is sent so.
     pub bytes: Bytes,
+    /// The host says something else in the body than its client did.
+    pub is_changed: bool,
     /// What else the protocol says in headers.
     pub headers: HeaderMap,
     /// The provider that keeps what it names: nobody else is asked.

@@ -23,6 +23,7 @@ mod providers;
 mod request;
 mod spend;
 mod wire;
+mod written;
 
 pub use self::api::{Api, Stored};
 pub use self::book::MIGRATIONS;
