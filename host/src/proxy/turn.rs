@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clawhost_core::json::items;
 use clawhost_core::limits::PROXY_TURN_BYTES_MAX;
 use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
 use futures_util::stream;
@@ -206,7 +207,8 @@ impl Proxy {
         let hidden = self.redacted(hidden.into());
         let mut hidden = hidden.as_array().cloned().unwrap_or_default();
         mediate::fit(asked.dialect, &mut hidden, PROXY_TURN_BYTES_MAX);
-        let turn = Kept { anchor, hidden };
+        let place = items(&asked.forward.body, asked.dialect.messages()).len();
+        let turn = Kept { anchor, place, hidden };
         if let Err(error) = self.0.continuity.keep(&asked.agent, &asked.conversation, turn).await {
             tracing::warn!("hidden messages of a turn cannot be kept: {error}");
         }

@@ -540,10 +540,13 @@ fn hidden_messages_come_back_before_what_they_led_to() {
         let user = |text: &str| json!({ "role": "user", "content": text });
         let called = spoken(&[("own", json!({}))], "");
         let mut request = json!({ dialect.messages(): [user("a"), spoken(&[], "yes"), user("b"), called, user("c"), spoken(&[], " yes\n"), user("d")] });
-        let kept = |message: &Value, name: &str| Kept {
+        let kept_at = |place: usize, message: &Value, name: &str| Kept {
             anchor: dialect.anchor(message).unwrap(),
+            place,
             hidden: vec![user(name)],
         };
+        let kept = |message: &Value, name: &str| kept_at(usize::MAX, message, name);
+        let mut asked = request.clone();
         let turns = vec![
             kept(&spoken(&[], "yes"), "h1"),
             kept(&spoken(&[], "never said"), "h2"),
@@ -558,6 +561,19 @@ fn hidden_messages_come_back_before_what_they_led_to() {
             .map(|m| texts(&m["content"]))
             .collect();
         assert_eq!(said, ["a", "h1", "yes", "b", "h3", "", "c", "h4", " yes\n", "d"]);
+        // What the model said in the same words later, with nothing hidden, is of another turn.
+        weave(dialect, &mut asked, vec![kept_at(1, &spoken(&[], "yes"), "h1")]);
+        assert_eq!(asked[dialect.messages()][1], user("h1"));
+        // A turn that was made again is one, and runners leave out what is old.
+        let again = vec![
+            kept_at(9, &called, "h2"),
+            kept_at(5, &spoken(&[], "yes"), "none"),
+            kept_at(5, &spoken(&[], "yes"), "h3"),
+        ];
+        weave(dialect, &mut asked, again);
+        let said = asked[dialect.messages()].as_array().unwrap().iter();
+        let said: Vec<String> = said.map(|message| texts(&message["content"])).collect();
+        assert_eq!(said, ["a", "h1", "yes", "b", "h2", "", "c", "h3", " yes\n", "d"]);
         assert_eq!(dialect.anchor(&user("yes")), None);
     }
 }
@@ -660,7 +676,7 @@ fn items_of_a_response_go_back_with_their_thoughts_as_far_as_they_can_be_read() 
     let mut request = json!({ "input": [user, said["output"][0], said["output"][1]] });
     let hidden = vec![json!({ "role": "user", "content": "h" })];
     let anchor = Responses.anchor(&Responses.message(&said)).unwrap();
-    weave(&Responses, &mut request, vec![Kept { anchor, hidden }]);
+    weave(&Responses, &mut request, vec![Kept { anchor, place: 1, hidden }]);
     assert_eq!(request["input"][1]["content"], "h");
 }
 
