@@ -28,7 +28,7 @@ use crate::offload;
 use crate::sandbox::{Masked, mask};
 use crate::sse::Events;
 use crate::upstream::http::ResponseBody;
-use crate::upstream::provider::{Answered, Api, Caller, Forward, Forwarded, Held};
+use crate::upstream::provider::{Answered, Api, Caller, Forward, Forwarded, Held, written_bytes};
 
 impl Proxy {
     /// Passes a request on, and its answer back.
@@ -277,10 +277,12 @@ impl Seen {
         }
         let choices = items(&event, "choices").iter();
         let deltas = choices.chain([&event]).filter_map(|from| from.get("delta"));
-        self.said += deltas.map(written).sum::<u64>();
+        self.said += deltas.map(written_bytes).sum::<u64>();
         let places = ["/usage", "/message/usage", "/response/usage"];
         let usage = places.iter().find_map(|place| event.pointer(place));
-        self.usage.extend(usage.and_then(Value::as_object).cloned().unwrap_or_default());
+        let usage = usage.and_then(Value::as_object).cloned().unwrap_or_default();
+        // What says nothing takes nothing back.
+        self.usage.extend(usage.into_iter().filter(|(_, used)| !used.is_null()));
     }
 
     fn hear_choice(&mut self, choice: &Value) {
@@ -319,27 +321,13 @@ fn error_of(event: &Value) -> Option<Value> {
     }
 }
 
-/// Returns the bytes of what the model wrote in a part of its answer, without what says which part it is.
-fn written(delta: &Value) -> u64 {
-    match delta {
-        Value::String(text) => text.len() as u64,
-        Value::Array(list) => list.iter().map(written).sum(),
-        Value::Object(object) => {
-            let names = ["id", "role", "signature", "stop_reason", "stop_sequence", "type"];
-            let said = object.iter().filter(|(key, _)| !names.contains(&key.as_str()));
-            said.map(|(_, value)| written(value)).sum()
-        }
-        Value::Bool(_) | Value::Null | Value::Number(_) => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn usage_is_seen_however_a_stream_is_cut() {
-        let stream = "event: message_start\ndata: {\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n: x\n\ndata: {\"text\":\"\\\"usage\\\"\"}\n\ndata: {\"usage\":{\"output_tokens\":9}}";
+        let stream = "event: message_start\ndata: {\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n: x\n\ndata: {\"text\":\"\\\"usage\\\"\"}\n\ndata: {\"usage\":{\"input_tokens\":null,\"output_tokens\":9}}";
         for size in [1, 7, stream.len()] {
             let mut seen = Seen::default();
             stream.as_bytes().chunks(size).for_each(|part| seen.see(part));

@@ -42,7 +42,8 @@ limits! {
     /// Tokens of a completion that names no length and that no limit makes shorter: what every model can give.
     COMPLETION_TOKENS_MAX: u64 = 4_096;
     /// Tokens of a prompt whose request refers to what stands elsewhere, where no `max_context_window` says
-    /// otherwise: as many as large models look at. No report of such a prompt is believed beyond it.
+    /// otherwise: as many as large models look at. No report of such a prompt, nor of an answer whose length nothing
+    /// bounds, is believed beyond it.
     PROMPT_TOKENS_MAX: u64 = 2_000_000;
     /// Completions that one request may ask for: `n`, as OpenAI has it.
     COMPLETIONS_MAX: u64 = 128;

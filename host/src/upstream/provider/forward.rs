@@ -22,7 +22,7 @@ use super::api::Api;
 use super::attempt::{self, Failure, Sent};
 use super::chain::first_of;
 use super::providers::Inner;
-use super::request::text_bytes;
+use super::request::written_bytes;
 use super::wire::Wire;
 use super::{Caller, Providers, anthropic, openai};
 use crate::upstream::http::{HttpClient, RequestLimits, ResponseBody, is_of};
@@ -352,9 +352,9 @@ fn charge(api: &Api, body: &[u8]) -> Option<(Option<Used>, u64)> {
     }
     let body = clawhost_core::json::parse(body).ok()?;
     let written = api.said(&body)?;
-    let used = match api {
-        api if api.writes_nothing() => Some(Used::default()),
-        _ => body.get("usage").and_then(|usage| used(api, usage)),
-    };
-    Some((used, text_bytes(written)))
+    if api.writes_nothing() {
+        return Some((Some(Used::default()), 0));
+    }
+    let used = body.get("usage").and_then(|usage| used(api, usage));
+    Some((used, written_bytes(written)))
 }

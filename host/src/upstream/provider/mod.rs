@@ -32,3 +32,4 @@ pub use self::costs::{Caller, Cost};
 pub use self::embed::{Embed, EmbedError};
 pub use self::forward::{Answered, Forward, Forwarded, Held};
 pub use self::providers::{Providers, UsageSink};
+pub(crate) use self::request::written_bytes;
