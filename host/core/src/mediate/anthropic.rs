@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use super::choice::rename_choice;
 use super::dialect::{Dialect, Events, ModelCall};
 use super::offers::{Offer, Offers};
-use super::values::{anchor_of, at, id_of, in_one_piece, is_refusal, push, set, take_items, texts};
+use super::values::{
+    anchor_of, at, id_of, in_one_piece, is_refusal, list, push, set, take_items, texts,
+};
 use crate::catalog::refused_by_claude;
 use crate::json::{items, text};
 
@@ -27,6 +29,8 @@ impl Dialect for Anthropic {
     fn inject(&self, request: &mut Value, offers: &Offers) {
         in_one_piece(request);
         rename_choice(request, offers);
+        // As a runner sends it back that a tool's success ended a turn: this API takes no such message.
+        list(request, "messages").into_iter().for_each(|all| all.retain(|one| !is_silent(one)));
         // One that is refused takes all others with it; the catalog's notes say which these are.
         let takes = |offer: &&Offer| refused_by_claude(&offer.schema).is_none();
         for offer in offers.iter().filter(takes) {
@@ -170,6 +174,14 @@ const INPUT_STREAMS: [&str; 3] = ["mcp_tool_use", "server_tool_use", "tool_use"]
 
 fn is_call(block: &Value) -> bool {
     text(block, "type") == "tool_use"
+}
+
+/// Says whether a message is the model's and has no words at all, as [`Dialect::end`] makes it.
+fn is_silent(message: &Value) -> bool {
+    let blocks = items(message, "content");
+    let is_empty = |block: &Value| text(block, "type") == "text" && text(block, "text").is_empty();
+    text(message, "role") == "assistant"
+        && (*at(message, "content") == "" || !blocks.is_empty() && blocks.iter().all(is_empty))
 }
 
 fn tool_result(id: &str, result: &Value) -> Value {

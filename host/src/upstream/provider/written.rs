@@ -90,7 +90,9 @@ fn parts(text: &str) -> Vec<&str> {
         match byte {
             b'"' => is_text = true,
             b'[' | b'{' => {
-                begin = if depth == 0 { at + 1 } else { begin };
+                if depth == 0 {
+                    begin = at + 1;
+                }
                 depth += 1;
             }
             _ if is_end => depth = depth.saturating_sub(1),
