@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use clawhost_core::json::{items, text};
 use clawhost_core::limits::{
-    PROXY_EVENT_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_NAMES_KEPT_MAX, PROXY_PASS_MS,
-    SCREENED_AT_ONCE_BYTES_MAX,
+    PROXY_EVENT_BYTES_MAX, PROXY_EVENT_READ_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX,
+    PROXY_NAMES_KEPT_MAX, PROXY_PASS_MS, SCREENED_AT_ONCE_BYTES_MAX,
 };
 use clawhost_core::mediate::{self, Dialect};
 use clawhost_core::redact::Redactor;
@@ -249,14 +249,14 @@ impl Seen {
         self.bytes += data.len();
         let room = PROXY_HISTORY_TEXT_BYTES_MAX.saturating_sub(self.text.len());
         self.text.extend(data.iter().take(room));
-        while let Some(event) = self.events.next(&mut data, PROXY_HISTORY_TEXT_BYTES_MAX) {
+        while let Some(event) = self.events.next(&mut data, PROXY_EVENT_READ_BYTES_MAX) {
             self.hear(&event);
         }
     }
 
     /// Takes what the end of the stream cut off as an event all the same.
     fn end(&mut self) {
-        let cut = self.events.next(&mut b"\n\n".as_slice(), PROXY_HISTORY_TEXT_BYTES_MAX);
+        let cut = self.events.next(&mut b"\n\n".as_slice(), PROXY_EVENT_READ_BYTES_MAX);
         cut.iter().for_each(|event| self.hear(event));
         let have_ended = !self.ended.is_empty() && self.begun.is_subset(&self.ended);
         self.is_over |= self.may_be_over || have_ended;
@@ -265,8 +265,10 @@ impl Seen {
     fn hear(&mut self, event: &[u8]) {
         self.is_over |= event == b"[DONE]";
         // What is too long to be read may be its end, as that of a response, which says all of it again.
-        self.may_be_over |= event.len() > PROXY_HISTORY_TEXT_BYTES_MAX;
-        let event: Value = serde_json::from_slice(event).unwrap_or_default();
+        self.may_be_over |= event.len() > PROXY_EVENT_READ_BYTES_MAX;
+        let is_long = event.len() > SCREENED_AT_ONCE_BYTES_MAX;
+        let event: Value =
+            offload::blocking(is_long, || serde_json::from_slice(event)).unwrap_or_default();
         self.is_over |= LAST.contains(&text(&event, "type"));
         items(&event, "choices").iter().for_each(|choice| self.hear_choice(choice));
         self.error = error_of(&event).or_else(|| self.error.take());
@@ -352,7 +354,7 @@ mod tests {
         // All choices that were asked for have to end, and what is long may be anything.
         let choice = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
         let other = r#"{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}"#;
-        let long = format!("\"{}\"", "x".repeat(PROXY_HISTORY_TEXT_BYTES_MAX));
+        let long = format!("\"{}\"", "x".repeat(PROXY_EVENT_READ_BYTES_MAX));
         assert_eq!(seen(&[part, choice]), (true, true, None));
         for (choices, events) in [(2, [choice, choice]), (1, [part, &long])] {
             assert_eq!(seen_of(choices, &events), (false, true, None));
@@ -378,6 +380,17 @@ mod tests {
         }
         let error = r#"{"type":"error","message":"m"}"#;
         assert_eq!(seen(&[error]).2, serde_json::from_str(error).ok());
+    }
+
+    #[test]
+    fn the_end_of_a_response_is_read_with_the_pictures_in_it() {
+        let picture = json!({ "type": "image_generation_call", "result": "x".repeat(3_000_000) });
+        let response = json!({ "output": [picture], "usage": { "input_tokens": 7 } });
+        let event = json!({ "type": "response.completed", "response": response });
+        let mut seen = Seen::default();
+        let stream = format!("data: {event}\n\n");
+        stream.as_bytes().chunks(50_000).for_each(|part| seen.see(part));
+        assert_eq!((seen.is_over, &seen.usage["input_tokens"]), (true, &json!(7)));
     }
 
     #[test]

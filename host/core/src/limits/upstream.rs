@@ -94,6 +94,9 @@ limits! {
     PROXY_PASS_MS: u64 = 600_000;
     /// An event of a stream that passes, which waits for its end: a longer one passes in parts.
     PROXY_EVENT_BYTES_MAX: usize = 1_048_576;
+    /// An event of a stream that passes, of which is read what was used and what was made: as long as an answer in one
+    /// piece, as the last event of a response says all of it again, pictures included.
+    PROXY_EVENT_READ_BYTES_MAX: usize = 4_194_304;
     /// Time between two comments that keep a runner's connection while a turn goes on (the managed-tools table).
     PROXY_KEEPALIVE_MS: u64 = 250;
     /// Turns of one conversation whose hidden messages are kept (the managed-tools table).
