@@ -49,8 +49,11 @@ const CALLER: &str = "proxy";
 /// Names the conversation that a request belongs to; without it, its first words do.
 const CONVERSATION: HeaderName = HeaderName::from_static("x-conversation-id");
 /// What a client's library says of the protocol, for the provider.
-const PASSED: [HeaderName; 2] =
-    [HeaderName::from_static("anthropic-version"), HeaderName::from_static("anthropic-beta")];
+const PASSED: [HeaderName; 3] = [
+    HeaderName::from_static("anthropic-beta"),
+    HeaderName::from_static("anthropic-version"),
+    HeaderName::from_static("openai-beta"),
+];
 /// What others say of the trace that a request is part of (W3C), for the provider.
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// Random bytes of a turn's id.
@@ -345,6 +348,17 @@ mod tests {
         assert!(told(&[]).is_empty());
         assert!(told(&["a=bcdefg"; 61]).len() <= 1);
         assert!(told(&["a=bcdefgh"; 61]).is_empty());
+    }
+
+    #[test]
+    fn what_a_library_says_of_the_protocol_is_passed_on_and_who_asks_is_not() {
+        let all = PASSED
+            .into_iter()
+            .chain(["authorization", "openai-project"].map(HeaderName::from_static));
+        let all = all.map(|name| (name, HeaderValue::from_static("x")));
+        let passed = passed(&all.collect());
+        assert_eq!(passed.len(), PASSED.len());
+        assert!(PASSED.iter().all(|name| passed.contains_key(name)), "{passed:?}");
     }
 
     #[test]
