@@ -358,3 +358,24 @@ fn charge(api: &Api, body: &[u8]) -> Option<(Option<Used>, u64)> {
     let used = body.get("usage").and_then(|usage| used(api, usage));
     Some((used, written_bytes(written)))
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::super::api::Stored;
+    use super::*;
+
+    #[test]
+    fn what_writes_nothing_uses_nothing_however_long_its_answer_is() {
+        let (path, query) = ("/v1/responses/r".to_owned(), String::new());
+        let stored = Api::Stored(Stored { method: Method::GET, path, query });
+        let answer =
+            br#"{"output":[{"text":"said before"}],"usage":{"input_tokens":7,"output_tokens":9}}"#;
+        let none = Some((Some(Used::default()), 0));
+        assert_eq!(charge(&stored, answer), none);
+        assert_eq!(charge(&Api::Count, br#"{"input_tokens":7}"#), none);
+        let used = Used { prompt_tokens: 7, completion_tokens: 9 };
+        assert_eq!(charge(&Api::Responses, answer), Some((Some(used), 11)));
+    }
+}
