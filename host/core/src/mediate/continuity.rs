@@ -44,8 +44,8 @@ pub(super) fn iterations(dialect: &dyn Dialect, request: &Value) -> u32 {
 
 /// Puts the hidden messages of each of `turns`, the oldest first, before the message that they led to.
 ///
-/// Of two messages with the same words the later one is that of the later turn. Turns whose message is not there are left
-/// out.
+/// Of two messages with the same words the later one is that of the later turn. Turns whose message is not
+/// there are left out.
 pub fn weave(dialect: &dyn Dialect, request: &mut Value, turns: Vec<Kept>) {
     let messages = request.get_mut(dialect.messages()).and_then(Value::as_array_mut);
     let Some(messages) = messages.filter(|_| !turns.is_empty()) else { return };
@@ -62,8 +62,8 @@ pub fn weave(dialect: &dyn Dialect, request: &mut Value, turns: Vec<Kept>) {
     }
 }
 
-/// Returns which of the messages before `end`, by their anchors, a turn led to: the first of the model's behind what the
-/// runner had sent; where that is another, as runners leave out what is old, the last with its words.
+/// Returns which of the messages before `end`, by their anchors, a turn led to: the first of the model's behind
+/// what the runner had sent; where that is another, as runners leave out what is old, the last with its words.
 fn find(anchors: &[Option<String>], end: usize, turn: &Kept) -> Option<usize> {
     let own = Some(turn.anchor.as_str());
     let mut behind = anchors.iter().enumerate().skip(turn.place);
