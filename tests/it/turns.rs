@@ -77,7 +77,7 @@ async fn a_schema_of_the_clients_keeps_the_order_of_its_properties() {
     let none: &[(&str, Value)] = &[];
     for path in ALL_PATHS {
         let (model, key) = (if path == ANTHROPIC_PATH { "claude" } else { "main" }, messages(path));
-        let tool = format!(r#"{{"name":"own","input_schema":{schema}}}"#);
+        let tool = format!(r#"{{"name":"own","function":{{"name":"own"}},"input_schema":{schema}}}"#);
         let body = format!(
             r#"{{"model":"{model}","{key}":[{{"role":"user","content":"hi"}}],"text":{schema},"tools":[{tool}],"output_config":{schema},"response_format":{schema}}}"#
         );
