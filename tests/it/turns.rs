@@ -77,7 +77,8 @@ async fn a_schema_of_the_clients_keeps_the_order_of_its_properties() {
     let none: &[(&str, Value)] = &[];
     for path in ALL_PATHS {
         let (model, key) = (if path == ANTHROPIC_PATH { "claude" } else { "main" }, messages(path));
-        let tool = format!(r#"{{"name":"own","function":{{"name":"own"}},"input_schema":{schema}}}"#);
+        let tool =
+            format!(r#"{{"name":"own","function":{{"name":"own"}},"input_schema":{schema}}}"#);
         let body = format!(
             r#"{{"model":"{model}","{key}":[{{"role":"user","content":"hi"}}],"text":{schema},"tools":[{tool}],"output_config":{schema},"response_format":{schema}}}"#
         );
@@ -112,6 +113,17 @@ async fn an_answer_that_is_an_error_is_one_for_the_client_too() {
         let turn = &proxied.history("ada")[0];
         let told = (&turn["status"], &turn["status_code"]);
         assert_eq!(told, (&json!("error"), &json!(502)), "{turn}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_says_of_asking_again_reaches_the_client() {
+    let refusal: &[u8] = b"HTTP/1.1 409 -\r\ncontent-type: application/json\r\nx-should-retry: false\r\ncontent-length: 2\r\n\r\n{}";
+    for rules in [ALL, NOTHING] {
+        let proxied = Proxied::new(rules, vec![Say::Bytes(refusal)]).await;
+        let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+        assert_eq!(got.status, 409);
+        assert!(got.head.contains("x-should-retry: false"), "{}", got.head);
     }
 }
 
