@@ -40,6 +40,7 @@ UPDATE proxy_responses SET used = number;
 DROP INDEX proxy_responses_of;
 CREATE INDEX proxy_responses_of ON proxy_responses (agent, used);
 CREATE INDEX proxy_responses_called ON proxy_responses (id, agent)",
+    "ALTER TABLE proxy_turns ADD COLUMN place INTEGER NOT NULL DEFAULT -1",
 ];
 
 /// The kept turns of one store. Cheap to clone.
@@ -76,16 +77,15 @@ impl Continuity {
         &self,
         agent: &str,
         conversation: &str,
-        turn: Kept,
+        mut turn: Kept,
     ) -> Result<(), DatabaseError> {
         let (agent, conversation) = (agent.to_owned(), conversation.to_owned());
-        let hidden = Value::from(turn.hidden).to_string();
+        let hidden = Value::from(std::mem::take(&mut turn.hidden)).to_string();
         if hidden.len() > PROXY_TURN_BYTES_MAX {
             tracing::warn!(agent, "a turn's hidden messages are too long to be kept");
             return Ok(());
         }
-        let work =
-            move |db: &mut Connection| insert(db, &agent, &conversation, &turn.anchor, &hidden);
+        let work = move |db: &mut Connection| insert(db, &agent, &conversation, &turn, &hidden);
         self.database.run(work).await
     }
 
@@ -172,12 +172,13 @@ fn insert_made(
 
 fn read(db: &Connection, agent: &str, conversation: &str) -> rusqlite::Result<Vec<Kept>> {
     let mut select = db.prepare(
-        "SELECT anchor, hidden FROM proxy_turns WHERE agent = ?1 AND conversation = ?2 ORDER BY id",
+        "SELECT anchor, hidden, place FROM proxy_turns WHERE agent = ?1 AND conversation = ?2 ORDER BY id",
     )?;
     let row = |row: &rusqlite::Row<'_>| {
         let hidden: String = row.get(1)?;
         let hidden = serde_json::from_str(&hidden).unwrap_or_default();
-        Ok(Kept { anchor: row.get(0)?, hidden })
+        let place = usize::try_from(row.get::<_, i64>(2)?).unwrap_or(usize::MAX);
+        Ok(Kept { anchor: row.get(0)?, place, hidden })
     };
     select.query_map([agent, conversation], row)?.collect()
 }
@@ -186,17 +187,19 @@ fn insert(
     db: &mut Connection,
     agent: &str,
     conversation: &str,
-    anchor: &str,
+    turn: &Kept,
     hidden: &str,
 ) -> rusqlite::Result<()> {
+    let (anchor, place) = (&turn.anchor, size(turn.place));
     let transaction = db.transaction()?;
     transaction.execute(
         "DELETE FROM proxy_turns WHERE agent = ?1 AND conversation = ?2 AND anchor = ?3 AND hidden = ?4",
         params![agent, conversation, anchor, hidden],
     )?;
     transaction.execute(
-        "INSERT INTO proxy_turns (agent, conversation, anchor, bytes, hidden) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![agent, conversation, anchor, size(hidden.len()), hidden],
+        "INSERT INTO proxy_turns (agent, conversation, anchor, bytes, hidden, place)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![agent, conversation, anchor, size(hidden.len()), hidden, place],
     )?;
     transaction.execute(
         "DELETE FROM proxy_turns WHERE agent = ?1 AND conversation = ?2 AND id NOT IN (
@@ -239,7 +242,8 @@ mod tests {
     use super::*;
 
     fn turn(name: &str, bytes: usize) -> Kept {
-        Kept { anchor: name.to_owned(), hidden: vec![json!({ "content": "x".repeat(bytes) })] }
+        let hidden = vec![json!({ "content": "x".repeat(bytes) })];
+        Kept { anchor: name.to_owned(), place: 1, hidden }
     }
 
     async fn kept(store: &Continuity, agent: &str, conversation: &str) -> Vec<String> {

@@ -49,8 +49,11 @@ const CALLER: &str = "proxy";
 /// Names the conversation that a request belongs to; without it, its first words do.
 const CONVERSATION: HeaderName = HeaderName::from_static("x-conversation-id");
 /// What a client's library says of the protocol, for the provider.
-const PASSED: [HeaderName; 2] =
-    [HeaderName::from_static("anthropic-version"), HeaderName::from_static("anthropic-beta")];
+const PASSED: [HeaderName; 3] = [
+    HeaderName::from_static("anthropic-beta"),
+    HeaderName::from_static("anthropic-version"),
+    HeaderName::from_static("openai-beta"),
+];
 /// What others say of the trace that a request is part of (W3C), for the provider.
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// Random bytes of a turn's id.
@@ -191,7 +194,7 @@ impl Proxy {
         self.0.host.providers().admit(&asked.agent).await?;
         if !offers.is_empty() {
             let mut body = std::mem::take(asked.forward.body.to_mut());
-            asked.forward.bytes = Bytes::new();
+            asked.forward.is_changed = true;
             mediate::weave(asked.dialect, &mut body, self.kept(&asked).await);
             asked.dialect.inject(&mut body, offers);
             asked.forward.body = Cow::Owned(body);
@@ -254,7 +257,8 @@ fn asked(agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Result<ModelRequ
         format!("{}:{}", dialect.name(), conversation(dialect, &parts.headers, &body));
     let trace = TraceParent::of(&parts.headers);
     let headers = passed(&parts.headers);
-    let forward = Forward { api, body: Cow::Owned(body), bytes, headers, keeper: None };
+    let (body, is_changed) = (Cow::Owned(body), false);
+    let forward = Forward { api, body, bytes, is_changed, headers, keeper: None };
     if let Some(why) = forward.unclear() {
         return Err(bad(why));
     }
@@ -348,6 +352,17 @@ mod tests {
         assert!(told(&[]).is_empty());
         assert!(told(&["a=bcdefg"; 61]).len() <= 1);
         assert!(told(&["a=bcdefgh"; 61]).is_empty());
+    }
+
+    #[test]
+    fn what_a_library_says_of_the_protocol_is_passed_on_and_who_asks_is_not() {
+        let all = PASSED
+            .into_iter()
+            .chain(["authorization", "openai-project"].map(HeaderName::from_static));
+        let all = all.map(|name| (name, HeaderValue::from_static("x")));
+        let passed = passed(&all.collect());
+        assert_eq!(passed.len(), PASSED.len());
+        assert!(PASSED.iter().all(|name| passed.contains_key(name)), "{passed:?}");
     }
 
     #[test]

@@ -60,8 +60,8 @@ async fn a_budget_of_money_bounds_what_the_provider_reads_beside_the_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_budget_of_money_bounds_each_answer_and_outlives_the_host() {
     let model = Model::saying(says(OPENAI_PATH, &[("Hello.", &[])])).await;
-    // A dollar a token; each answer has at least five of them, whatever its provider says.
-    let cli = prepared(&model, "output_usd_per_million: 1000000", 10);
+    // A dollar a token; each answer has three of them.
+    let cli = prepared(&model, "output_usd_per_million: 1000000", 6);
     let body = json!({ "model": "main", "messages": [{ "role": "user", "content": "hi" }] });
     let twice = || answers(&cli, [(); 2].map(|()| (OPENAI_PATH, body.clone())));
     let statuses = tokio::task::block_in_place(|| [twice(), twice()].concat());
@@ -70,5 +70,5 @@ async fn a_budget_of_money_bounds_each_answer_and_outlives_the_host() {
     assert!(statuses[2].1.contains("`limit_usd`"), "{statuses:?}");
     let lengths =
         model.asked().iter().map(|asked| asked.body["max_tokens"].clone()).collect::<Vec<_>>();
-    assert_eq!(lengths, [10, 5]);
+    assert_eq!(lengths, [6, 3]);
 }

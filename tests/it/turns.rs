@@ -2,9 +2,9 @@
 
 use clawhost::proxy::ProxyOptions;
 use clawhost_core::mediate::{Policy, TurnBounds};
-use clawhost_tests::Proxied;
 use clawhost_tests::model::{ANTHROPIC_PATH, RESPONSES_PATH, Say};
 use clawhost_tests::proxied::{ALL, OPENAI_PATH, PROVIDER_KEY, request, until};
+use clawhost_tests::{Proxied, wait};
 use serde_json::{Value, json};
 
 use crate::proxy::{ALL_PATHS, NOTHING, messages, says, spoken, streamed, word};
@@ -46,10 +46,13 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
     // Behind the end of an answer nothing breaks off, and nobody has to read on.
     assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, events.concat());
     assert_eq!(proxied.post(OPENAI_PATH, &body).await.body, last);
-    let token = format!("x-api-key: {}", proxied.token("ada"));
+    let tokens = || proxied.host.host().providers().usage().tokens_today;
+    let (before, token) = (tokens(), format!("x-api-key: {}", proxied.token("ada")));
     let mut stream = proxied.begin(OPENAI_PATH, &[&token], &body).await;
     until(&mut stream, "[DONE]").await;
     drop(stream);
+    let is_charged = || (tokens() == before + 52).then_some(());
+    wait::until("what was used is charged, and no more", is_charged).await;
     proxied.stop().await;
     let history = proxied.history("ada");
     assert_eq!((&history[0]["status"], &history[0]["status_code"]), (&json!("ok"), &json!(200)));
@@ -66,6 +69,27 @@ async fn without_tools_of_ours_streams_pass_event_by_event() {
     }
     assert_eq!(history[0]["path"], "/v1/chat/completions");
     assert_eq!(history[0]["response"]["sse"], events.concat());
+}
+
+#[tokio::test]
+async fn a_schema_of_the_clients_keeps_the_order_of_its_properties() {
+    let schema = r#"{"type":"object","properties":{"why":{},"answer":{"type":"number"}}}"#;
+    let none: &[(&str, Value)] = &[];
+    for path in ALL_PATHS {
+        let (model, key) = (if path == ANTHROPIC_PATH { "claude" } else { "main" }, messages(path));
+        let tool =
+            format!(r#"{{"name":"own","function":{{"name":"own"}},"input_schema":{schema}}}"#);
+        let body = format!(
+            r#"{{"model":"{model}","{key}":[{{"role":"user","content":"hi"}}],"text":{schema},"tools":[{tool}],"output_config":{schema},"response_format":{schema}}}"#
+        );
+        for rules in [ALL, NOTHING] {
+            let proxied = Proxied::new(rules, says(path, &[("Done.", none)])).await;
+            assert_eq!(proxied.post(path, &body).await.status, 200);
+            let asked = &proxied.model.asked()[0];
+            assert_eq!(asked.text.matches(schema).count(), 4, "{}", asked.text);
+            assert_eq!(asked.text.contains("lookup"), rules == ALL);
+        }
+    }
 }
 
 #[tokio::test]
@@ -89,6 +113,17 @@ async fn an_answer_that_is_an_error_is_one_for_the_client_too() {
         let turn = &proxied.history("ada")[0];
         let told = (&turn["status"], &turn["status_code"]);
         assert_eq!(told, (&json!("error"), &json!(502)), "{turn}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_says_of_asking_again_reaches_the_client() {
+    let refusal: &[u8] = b"HTTP/1.1 409 -\r\ncontent-type: application/json\r\nx-should-retry: false\r\ncontent-length: 2\r\n\r\n{}";
+    for rules in [ALL, NOTHING] {
+        let proxied = Proxied::new(rules, vec![Say::Bytes(refusal)]).await;
+        let got = proxied.post(OPENAI_PATH, &request(OPENAI_PATH, "hi").to_string()).await;
+        assert_eq!(got.status, 409);
+        assert!(got.head.contains("x-should-retry: false"), "{}", got.head);
     }
 }
 

@@ -9,8 +9,15 @@ use serde_json::Value;
 use super::Body;
 
 /// What of a provider's headers is for its client.
-const KEPT: [&str; 5] =
-    ["content-type", "openai-processing-ms", "request-id", "retry-after", "x-request-id"];
+const KEPT: [&str; 7] = [
+    "content-type",
+    "openai-processing-ms",
+    "request-id",
+    "retry-after",
+    "retry-after-ms",
+    "x-request-id",
+    "x-should-retry",
+];
 /// The same for its own bounds: how such a name begins, goes on and ends. A name may hold a secret as well.
 const BOUNDS: [(&str, &[&str], &[&str]); 2] = [
     ("anthropic-ratelimit-", &["requests-", "tokens-", "input-tokens-", "output-tokens-"], WHAT),
@@ -66,7 +73,12 @@ mod tests {
         let redactor = Redactor::new([("KEY", b"sk-of-the-provider".as_slice())]).unwrap();
         let all = ["sk-of-the-provider", "limit-requests", "reset-tokens", "limit-"]
             .map(|end| format!("x-ratelimit-{end}"));
-        let more = ["x-request-id", "openai-project", "anthropic-ratelimit-input-tokens-limit"];
+        let more = [
+            "x-request-id",
+            "x-should-retry",
+            "openai-project",
+            "anthropic-ratelimit-input-tokens-limit",
+        ];
         let all = all.iter().map(String::as_str).chain(more);
         let value = HeaderValue::from_static("a sk-of-the-provider b");
         let headers = all.map(|name| (HeaderName::try_from(name).unwrap(), value.clone()));
@@ -78,6 +90,7 @@ mod tests {
             "x-ratelimit-limit-requests",
             "x-ratelimit-reset-tokens",
             "x-request-id",
+            "x-should-retry",
         ];
         assert_eq!(names, known);
         assert!(kept.values().all(|value| value == "a [redacted:KEY] b"), "{kept:?}");

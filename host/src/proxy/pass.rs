@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use clawhost_core::json::{items, text};
 use clawhost_core::limits::{
-    PROXY_EVENT_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX, PROXY_NAMES_KEPT_MAX, PROXY_PASS_MS,
-    SCREENED_AT_ONCE_BYTES_MAX,
+    PROXY_EVENT_BYTES_MAX, PROXY_EVENT_READ_BYTES_MAX, PROXY_HISTORY_TEXT_BYTES_MAX,
+    PROXY_NAMES_KEPT_MAX, PROXY_PASS_MS, SCREENED_AT_ONCE_BYTES_MAX,
 };
 use clawhost_core::mediate::{self, Dialect};
 use clawhost_core::redact::Redactor;
@@ -17,6 +17,8 @@ use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 use super::answer::kept;
 use super::history::Record;
@@ -26,7 +28,9 @@ use crate::offload;
 use crate::sandbox::{Masked, mask};
 use crate::sse::Events;
 use crate::upstream::http::ResponseBody;
-use crate::upstream::provider::{Answered, Api, Caller, Forward, Forwarded, HeldReservation};
+use crate::upstream::provider::{
+    Answered, Api, Caller, Forward, Forwarded, HeldReservation, written_bytes,
+};
 
 impl Proxy {
     /// Passes a request on, and its answer back.
@@ -60,9 +64,10 @@ impl Proxy {
                 let body = mask(Response::new(body), Arc::clone(&redactor)).into_body();
                 let choices = asked.forward.body.get("n").and_then(Value::as_u64).unwrap_or(1);
                 let seen = Seen { choices, is_kept: asked.is_kept(), ..Seen::default() };
-                let told = Told { seen, record, dialect: asked.dialect, has_ended: false };
+                let (dialect, held) = (asked.dialect, Some(held));
+                let told = Told { seen, record, held, dialect, has_ended: false };
                 let begun = BytesMut::new();
-                events(Passing { proxy: self.clone(), asked, body, held, told, begun })
+                events(Passing { proxy: self.clone(), asked, body, told, begun })
             }
         };
         let mut response = Response::new(body);
@@ -97,7 +102,6 @@ struct Passing {
     proxy: Proxy,
     asked: ModelRequest,
     body: Masked<ResponseBody>,
-    held: Box<HeldReservation>,
     told: Told,
     /// The beginning of an event that has not ended.
     begun: BytesMut,
@@ -132,14 +136,29 @@ impl Passing {
 struct Told {
     seen: Seen,
     record: Record,
+    /// What is to be charged.
+    held: Option<Box<Held>>,
     dialect: &'static dyn Dialect,
     /// The provider says no more, whatever that makes of its answer.
     has_ended: bool,
 }
 
+impl Told {
+    /// Charges what the provider said that it used.
+    fn settle(&mut self) -> Option<JoinHandle<()>> {
+        let runtime = Handle::try_current().ok()?;
+        let held = self.held.take()?;
+        let (usage, said) = (Value::from(self.seen.usage.clone()), self.seen.said);
+        Some(runtime.spawn(async move { held.settle(&usage, said).await }))
+    }
+}
+
 impl Drop for Told {
     /// An answer that has ended is whole, also where nobody reads on to the end of its stream.
     fn drop(&mut self) {
+        if self.seen.is_over {
+            drop(self.settle());
+        }
         self.record.got(&self.seen.told());
         let body = self.seen.error.take();
         if self.seen.is_over && body.is_none() {
@@ -176,11 +195,10 @@ fn events(passing: Passing) -> Body {
                 passing.told.seen.end();
                 passing.note().await;
                 let last = passing.last();
-                let Passing { held, told, .. } = passing;
-                let usage = Value::from(told.seen.usage.clone());
                 // The stream ends when that is on disk, as the next request may be held against it.
-                let said = told.seen.said;
-                drop(tokio::spawn(async move { held.settle(&usage, said).await }).await);
+                if let Some(settling) = passing.told.settle() {
+                    drop(settling.await);
+                }
                 (!last.is_empty()).then(|| (Ok(Frame::data(last)), None))
             }
         }
@@ -233,14 +251,14 @@ impl Seen {
         self.bytes += data.len();
         let room = PROXY_HISTORY_TEXT_BYTES_MAX.saturating_sub(self.text.len());
         self.text.extend(data.iter().take(room));
-        while let Some(event) = self.events.next(&mut data, PROXY_HISTORY_TEXT_BYTES_MAX) {
+        while let Some(event) = self.events.next(&mut data, PROXY_EVENT_READ_BYTES_MAX) {
             self.hear(&event);
         }
     }
 
     /// Takes what the end of the stream cut off as an event all the same.
     fn end(&mut self) {
-        let cut = self.events.next(&mut b"\n\n".as_slice(), PROXY_HISTORY_TEXT_BYTES_MAX);
+        let cut = self.events.next(&mut b"\n\n".as_slice(), PROXY_EVENT_READ_BYTES_MAX);
         cut.iter().for_each(|event| self.hear(event));
         let have_ended = !self.ended.is_empty() && self.begun.is_subset(&self.ended);
         self.is_over |= self.may_be_over || have_ended;
@@ -249,8 +267,10 @@ impl Seen {
     fn hear(&mut self, event: &[u8]) {
         self.is_over |= event == b"[DONE]";
         // What is too long to be read may be its end, as that of a response, which says all of it again.
-        self.may_be_over |= event.len() > PROXY_HISTORY_TEXT_BYTES_MAX;
-        let event: Value = serde_json::from_slice(event).unwrap_or_default();
+        self.may_be_over |= event.len() > PROXY_EVENT_READ_BYTES_MAX;
+        let is_long = event.len() > SCREENED_AT_ONCE_BYTES_MAX;
+        let event: Value =
+            offload::blocking(is_long, || serde_json::from_slice(event)).unwrap_or_default();
         self.is_over |= LAST.contains(&text(&event, "type"));
         items(&event, "choices").iter().for_each(|choice| self.hear_choice(choice));
         self.error = error_of(&event).or_else(|| self.error.take());
@@ -261,10 +281,12 @@ impl Seen {
         }
         let choices = items(&event, "choices").iter();
         let deltas = choices.chain([&event]).filter_map(|from| from.get("delta"));
-        self.said += deltas.map(written).sum::<u64>();
+        self.said += deltas.map(written_bytes).sum::<u64>();
         let places = ["/usage", "/message/usage", "/response/usage"];
         let usage = places.iter().find_map(|place| event.pointer(place));
-        self.usage.extend(usage.and_then(Value::as_object).cloned().unwrap_or_default());
+        let usage = usage.and_then(Value::as_object).cloned().unwrap_or_default();
+        // What says nothing takes nothing back.
+        self.usage.extend(usage.into_iter().filter(|(_, used)| !used.is_null()));
     }
 
     fn hear_choice(&mut self, choice: &Value) {
@@ -303,27 +325,13 @@ fn error_of(event: &Value) -> Option<Value> {
     }
 }
 
-/// Returns the bytes of what the model wrote in a part of its answer, without what says which part it is.
-fn written(delta: &Value) -> u64 {
-    match delta {
-        Value::String(text) => text.len() as u64,
-        Value::Array(list) => list.iter().map(written).sum(),
-        Value::Object(object) => {
-            let names = ["id", "role", "signature", "stop_reason", "stop_sequence", "type"];
-            let said = object.iter().filter(|(key, _)| !names.contains(&key.as_str()));
-            said.map(|(_, value)| written(value)).sum()
-        }
-        Value::Bool(_) | Value::Null | Value::Number(_) => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn usage_is_seen_however_a_stream_is_cut() {
-        let stream = "event: message_start\ndata: {\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n: x\n\ndata: {\"text\":\"\\\"usage\\\"\"}\n\ndata: {\"usage\":{\"output_tokens\":9}}";
+        let stream = "event: message_start\ndata: {\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n: x\n\ndata: {\"text\":\"\\\"usage\\\"\"}\n\ndata: {\"usage\":{\"input_tokens\":null,\"output_tokens\":9}}";
         for size in [1, 7, stream.len()] {
             let mut seen = Seen::default();
             stream.as_bytes().chunks(size).for_each(|part| seen.see(part));
@@ -348,7 +356,7 @@ mod tests {
         // All choices that were asked for have to end, and what is long may be anything.
         let choice = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
         let other = r#"{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}"#;
-        let long = format!("\"{}\"", "x".repeat(PROXY_HISTORY_TEXT_BYTES_MAX));
+        let long = format!("\"{}\"", "x".repeat(PROXY_EVENT_READ_BYTES_MAX));
         assert_eq!(seen(&[part, choice]), (true, true, None));
         for (choices, events) in [(2, [choice, choice]), (1, [part, &long])] {
             assert_eq!(seen_of(choices, &events), (false, true, None));
@@ -374,6 +382,17 @@ mod tests {
         }
         let error = r#"{"type":"error","message":"m"}"#;
         assert_eq!(seen(&[error]).2, serde_json::from_str(error).ok());
+    }
+
+    #[test]
+    fn the_end_of_a_response_is_read_with_the_pictures_in_it() {
+        let picture = json!({ "type": "image_generation_call", "result": "x".repeat(3_000_000) });
+        let response = json!({ "output": [picture], "usage": { "input_tokens": 7 } });
+        let event = json!({ "type": "response.completed", "response": response });
+        let mut seen = Seen::default();
+        let stream = format!("data: {event}\n\n");
+        stream.as_bytes().chunks(50_000).for_each(|part| seen.see(part));
+        assert_eq!((seen.is_over, &seen.usage["input_tokens"]), (true, &json!(7)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::Body;
 use super::answer::json_answer;
 
 /// What the libraries of both protocols look at before they ask again by themselves.
-const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// A request that has no completion.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Refused {
     /// What the provider said, in the protocol's own words.
     pub(super) body: Option<Value>,
     pub(super) retry_after_ms: Option<u64>,
-    /// A call was made that would be made once more.
+    /// A call was made that would be made once more, or the provider says that it is of no use.
     pub(super) is_final: bool,
 }
 

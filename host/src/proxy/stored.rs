@@ -80,7 +80,7 @@ impl Proxy {
             all.filter(|(_, makers)| makers.is_empty()).map(|(id, _)| id).collect();
         if !others.is_empty() {
             mediate::write_out(asked.forward.body.to_mut(), &others);
-            asked.forward.bytes = Bytes::new();
+            asked.forward.is_changed = true;
         }
         Ok(())
     }
@@ -135,6 +135,7 @@ fn asked(agent: &str, provider: String, parts: &Parts) -> Result<ModelRequest, R
         api: Api::Stored(StoredCall { method: parts.method.clone(), path, query }),
         body: Cow::Owned(Value::Null),
         bytes: Bytes::new(),
+        is_changed: false,
         headers: super::passed(&parts.headers),
         keeper: Some(provider),
     };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use clawhost_core::json::items;
 use clawhost_core::limits::PROXY_TURN_BYTES_MAX;
 use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
 use futures_util::stream;
@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::answer::{event_stream, json_answer};
 use super::events::{self, Doing, KEEPALIVE};
 use super::history::Record;
-use super::refused::Refused;
+use super::refused::{Refused, SHOULD_RETRY};
 use super::{Body, ModelRequest, Proxy};
 use crate::clock::whole_ms;
 use crate::gate::CallContext;
@@ -87,7 +87,10 @@ impl Proxy {
         let late = || Refused::new(StatusCode::BAD_GATEWAY, "the turn timed out");
         let ended = ended.unwrap_or_else(|_| Err(late()));
         let has_acted = course.turn.has_acted();
-        let ended = ended.map_err(|refused| Refused { is_final: has_acted, ..refused });
+        let ended = ended.map_err(|refused| {
+            let is_final = refused.is_final || has_acted;
+            Refused { is_final, ..refused }
+        });
         let done = ended.inspect_err(|refused| course.record.refuse(refused, asked.dialect))?;
         let Done { answer, hidden } = done;
         self.made_of(&asked, course.record.provider(), &answer).await;
@@ -144,13 +147,16 @@ impl Proxy {
     ) -> Result<Value, Refused> {
         let forward = Forward {
             body: Cow::Borrowed(request),
-            bytes: Bytes::new(),
+            bytes: asked.forward.bytes.clone(),
+            is_changed: true,
             api: asked.forward.api.clone(),
             headers: asked.forward.headers.clone(),
             keeper: asked.forward.keeper.clone(),
         };
         let forwarded = self.ask(&asked.agent, &forward, patience_ms).await?;
         let status = forwarded.response.status();
+        let told = forwarded.response.headers().get(SHOULD_RETRY);
+        let is_final = told.is_some_and(|word| word == "false");
         record.answered_by(&forwarded.provider, &forwarded.model, status);
         let Answered::Whole(body) = forwarded.response.into_body() else {
             return Err(Refused::internal());
@@ -162,7 +168,8 @@ impl Proxy {
             false => status,
         };
         let body = Some(self.redacted(body)).filter(Value::is_object);
-        Err(Refused { body, ..Refused::new(status, "the provider refuses the request") })
+        let refused = Refused::new(status, "the provider refuses the request");
+        Err(Refused { body, is_final, ..refused })
     }
 
     /// Makes one call of a turn that has `begun` as the agent's own, and returns what the model is told of it.
@@ -206,7 +213,8 @@ impl Proxy {
         let hidden = self.redacted(hidden.into());
         let mut hidden = hidden.as_array().cloned().unwrap_or_default();
         mediate::fit(asked.dialect, &mut hidden, PROXY_TURN_BYTES_MAX);
-        let turn = Kept { anchor, hidden };
+        let place = items(&asked.forward.body, asked.dialect.messages()).len();
+        let turn = Kept { anchor, place, hidden };
         if let Err(error) = self.0.continuity.keep(&asked.agent, &asked.conversation, turn).await {
             tracing::warn!("hidden messages of a turn cannot be kept: {error}");
         }

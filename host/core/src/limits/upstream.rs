@@ -42,7 +42,8 @@ limits! {
     /// Tokens of a completion that names no length and that no limit makes shorter: what every model can give.
     COMPLETION_TOKENS_MAX: u64 = 4_096;
     /// Tokens of a prompt whose request refers to what stands elsewhere, where no `max_context_window` says
-    /// otherwise: as many as large models look at. No report of such a prompt is believed beyond it.
+    /// otherwise: as many as large models look at. No report of such a prompt, nor of an answer whose length nothing
+    /// bounds, is believed beyond it.
     PROMPT_TOKENS_MAX: u64 = 2_000_000;
     /// Completions that one request may ask for: `n`, as OpenAI has it.
     COMPLETIONS_MAX: u64 = 128;
@@ -93,6 +94,9 @@ limits! {
     PROXY_PASS_MS: u64 = 600_000;
     /// An event of a stream that passes, which waits for its end: a longer one passes in parts.
     PROXY_EVENT_BYTES_MAX: usize = 1_048_576;
+    /// An event of a stream that passes, of which is read what was used and what was made: as long as an answer in one
+    /// piece, as the last event of a response says all of it again, pictures included.
+    PROXY_EVENT_READ_BYTES_MAX: usize = 4_194_304;
     /// Time between two comments that keep a runner's connection while a turn goes on (the managed-tools table).
     PROXY_KEEPALIVE_MS: u64 = 250;
     /// Turns of one conversation whose hidden messages are kept (the managed-tools table).

@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use super::choice::rename_choice;
 use super::dialect::{Dialect, Events, ModelCall};
 use super::offers::{Offer, Offers};
-use super::values::{anchor_of, at, id_of, in_one_piece, is_refusal, push, set, take_items, texts};
+use super::values::{
+    anchor_of, at, id_of, in_one_piece, is_refusal, list, push, set, take_items, texts,
+};
 use crate::catalog::refused_by_claude;
 use crate::json::{items, text};
 
@@ -27,6 +29,8 @@ impl Dialect for Anthropic {
     fn inject(&self, request: &mut Value, offers: &Offers) {
         in_one_piece(request);
         rename_choice(request, offers);
+        // As a runner sends it back that a tool's success ended a turn: this API takes no such message.
+        list(request, "messages").into_iter().for_each(|all| all.retain(|one| !is_silent(one)));
         // One that is refused takes all others with it; the catalog's notes say which these are.
         let takes = |offer: &&Offer| refused_by_claude(&offer.schema).is_none();
         for offer in offers.iter().filter(takes) {
@@ -113,10 +117,12 @@ impl Dialect for Anthropic {
 
     fn events(&self, mut answer: Value, _asked: &Value) -> Events {
         let blocks = take_items(&mut answer, "content").into_iter().enumerate();
-        let delta = json!({
-            "stop_reason": at(&answer, "stop_reason"),
-            "stop_sequence": at(&answer, "stop_sequence"),
-        });
+        let mut delta = json!({ "stop_reason": null, "stop_sequence": null });
+        for key in ENDS {
+            if let Some(last) = answer.get_mut(key) {
+                set(&mut delta, key, last.take());
+            }
+        }
         let mut usage = at(&answer, "usage").clone();
         let end = event("message_delta", &json!({ "delta": delta, "usage": usage }))
             + &event("message_stop", &json!({}));
@@ -160,8 +166,22 @@ impl Dialect for Anthropic {
     }
 }
 
+/// What of an answer is known at its end: clients take what its last event does not say for nothing.
+const ENDS: [&str; 4] = ["container", "stop_details", "stop_reason", "stop_sequence"];
+
+/// The blocks of which clients put their input together.
+const INPUT_STREAMS: [&str; 3] = ["mcp_tool_use", "server_tool_use", "tool_use"];
+
 fn is_call(block: &Value) -> bool {
     text(block, "type") == "tool_use"
+}
+
+/// Says whether a message is the model's and has no words at all, as [`Dialect::end`] makes it.
+fn is_silent(message: &Value) -> bool {
+    let blocks = items(message, "content");
+    let is_empty = |block: &Value| text(block, "type") == "text" && text(block, "text").is_empty();
+    text(message, "role") == "assistant"
+        && (*at(message, "content") == "" || !blocks.is_empty() && blocks.iter().all(is_empty))
 }
 
 fn tool_result(id: &str, result: &Value) -> Value {
@@ -192,7 +212,8 @@ fn block_events(index: usize, block: &Value) -> String {
         }
         _ => {}
     }
-    if let Some(input) = block.get("input") {
+    if let Some(input) = block.get("input").filter(|_| INPUT_STREAMS.contains(&text(block, "type")))
+    {
         set(&mut start, "input", json!({}));
         deltas.push(json!({ "type": "input_json_delta", "partial_json": input.to_string() }));
     }

@@ -13,6 +13,8 @@ use crate::{digest, truncate};
 pub struct Kept {
     /// What tells the message that the runner got.
     pub anchor: String,
+    /// How many messages the runner had sent, behind which it put that one; `usize::MAX` where nobody knows.
+    pub place: usize,
     /// What the model and its tools said before it.
     pub hidden: Vec<Value>,
 }
@@ -42,22 +44,34 @@ pub(super) fn iterations(dialect: &dyn Dialect, request: &Value) -> u32 {
 
 /// Puts the hidden messages of each of `turns`, the oldest first, before the message that they led to.
 ///
-/// Matched from the end: of two messages with the same words the later one is that of the later turn. Turns
-/// whose message is not there are left out.
+/// Of two messages with the same words the later one is that of the later turn. Turns whose message is not
+/// there are left out.
 pub fn weave(dialect: &dyn Dialect, request: &mut Value, turns: Vec<Kept>) {
-    let Some(messages) = request.get_mut(dialect.messages()).and_then(Value::as_array_mut) else {
-        return;
-    };
+    let messages = request.get_mut(dialect.messages()).and_then(Value::as_array_mut);
+    let Some(messages) = messages.filter(|_| !turns.is_empty()) else { return };
+    let anchors: Vec<Option<String>> =
+        messages.iter().map(|message| dialect.anchor(message)).collect();
     let mut end = messages.len();
     for turn in turns.into_iter().rev() {
-        let is_it = |message: &Value| dialect.anchor(message).is_some_and(|own| own == turn.anchor);
-        if let Some(mut at) = messages.iter().take(end).rposition(is_it) {
-            while at > 0 && messages.get(at - 1).is_some_and(|message| dialect.leads(message)) {
-                at -= 1;
-            }
-            messages.splice(at..at, turn.hidden);
-            end = at;
+        let Some(mut at) = find(&anchors, end, &turn) else { continue };
+        while at > 0 && messages.get(at - 1).is_some_and(|message| dialect.leads(message)) {
+            at -= 1;
         }
+        messages.splice(at..at, turn.hidden);
+        end = at;
+    }
+}
+
+/// Returns which of the messages before `end`, by their anchors, a turn led to: the first of the model's behind
+/// what the runner had sent; where that is another, as runners leave out what is old, the last with its words.
+fn find(anchors: &[Option<String>], end: usize, turn: &Kept) -> Option<usize> {
+    let own = Some(turn.anchor.as_str());
+    let mut behind = anchors.iter().enumerate().skip(turn.place);
+    let answer = behind.find(|(_, anchor)| anchor.is_some());
+    match answer.filter(|(_, anchor)| anchor.as_deref() == own) {
+        // A later turn that has it is the same one, made again.
+        Some((at, _)) => Some(at).filter(|at| *at < end),
+        None => anchors.iter().take(end).rposition(|anchor| anchor.as_deref() == own),
     }
 }
 

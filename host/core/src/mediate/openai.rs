@@ -139,7 +139,11 @@ impl Dialect for OpenAi {
             set(&mut chunk, "usage", usage.clone());
             event(&chunk)
         });
-        let said = choices.into_iter().flat_map(move |said| choice(head.clone(), said));
+        remove(&mut answer, &HEAD);
+        remove(&mut answer, &["choices", "object", "usage"]);
+        // What is left is said in the first chunk, which all clients keep.
+        let said =
+            choices.into_iter().flat_map(move |said| choice(head.clone(), answer.take(), said));
         Box::new(said.chain(usage).chain([DONE.to_owned()]))
     }
 
@@ -243,8 +247,12 @@ fn upgrade(request: &mut Value) {
     remove(request, &["functions", "function_call"]);
 }
 
-/// Returns the events of one choice, each made when it is asked for.
-fn choice(head: Map<String, Value>, mut choice: Value) -> impl Iterator<Item = String> {
+/// Returns the events of one choice, each made when it is asked for. The first says what is said `once`.
+fn choice(
+    head: Map<String, Value>,
+    mut once: Value,
+    mut choice: Value,
+) -> impl Iterator<Item = String> {
     let mut message = choice.get_mut("message").map(Value::take).unwrap_or_default();
     let calls = take_items(&mut message, "tool_calls").into_iter().enumerate();
     remove(&mut message, &["role", "tool_calls"]);
@@ -252,7 +260,10 @@ fn choice(head: Map<String, Value>, mut choice: Value) -> impl Iterator<Item = S
     let finish = choice.get_mut("finish_reason").map(Value::take).unwrap_or_default();
     let index = at(&choice, "index").as_u64().unwrap_or_default();
     let none = || json!({});
-    let begin = (none(), json!({ "role": "assistant", "content": "" }), Value::Null);
+    // A message that only calls tools has no text, not even an empty one.
+    let is_text = message.get("content").is_some_and(Value::is_string);
+    let begin = json!({ "role": "assistant", "content": is_text.then_some("") });
+    let begin = (none(), begin, Value::Null);
     remove(&mut choice, &["message"]);
     let said = (!message.is_empty()).then(|| (choice, message.into(), Value::Null));
     let calls = calls.map(move |(place, mut call)| {
@@ -264,7 +275,11 @@ fn choice(head: Map<String, Value>, mut choice: Value) -> impl Iterator<Item = S
         set(&mut choice, "index", index.into());
         set(&mut choice, "delta", delta);
         set(&mut choice, "finish_reason", finish);
-        event(&chunk(&head, &[choice]))
+        let mut chunk = chunk(&head, &[choice]);
+        if let (Some(chunk), Value::Object(once)) = (chunk.as_object_mut(), once.take()) {
+            chunk.extend(once);
+        }
+        event(&chunk)
     })
 }
 

@@ -258,43 +258,60 @@ fn name_of(tool: &Value) -> String {
 /// An event: its name, and what it says.
 type Said = (String, Value);
 
+/// A list of an item whose parts stream: its key, and what its events call a part and the part's number.
+type Parts = (&'static str, &'static str, &'static str);
+
+const CONTENT: Parts = ("content", "content_part", "content_index");
+const SUMMARY: Parts = ("summary", "reasoning_summary_part", "summary_index");
+
+/// Returns the lists of an item of that kind.
+fn lists(kind: &str) -> &'static [Parts] {
+    match kind {
+        "message" => &[CONTENT],
+        "reasoning" => &[SUMMARY, CONTENT],
+        _ => &[],
+    }
+}
+
+/// Returns what the events of a text that is all of an item of that kind are called, and its key. One of another
+/// kind comes whole: clients take no such event for it.
+fn written(kind: &str) -> Option<(&'static str, &'static str)> {
+    match kind {
+        "custom_tool_call" => Some(("custom_tool_call_input", "input")),
+        "function_call" => Some(("function_call_arguments", "arguments")),
+        "mcp_call" => Some(("mcp_call_arguments", "arguments")),
+        _ => None,
+    }
+}
+
 /// Returns the events of one item, each made when it is asked for.
 fn item_events((index, mut item): (usize, Value)) -> impl Iterator<Item = Said> {
     let end =
         ("response.output_item.done".to_owned(), json!({ "output_index": index, "item": item }));
     let id = Some(text(&item, "id")).filter(|id| id.len() <= PROXY_EVENT_VALUE_BYTES_MAX);
     let place = json!({ "item_id": id.unwrap_or_default(), "output_index": index });
-    let (kind, list) = match text(&item, "type") {
-        "message" => ("content", "content_part"),
-        "reasoning" => ("summary", "reasoning_summary_part"),
-        _ => ("", ""),
-    };
-    let parts = take_items(&mut item, kind).into_iter().enumerate();
-    let written =
-        ["arguments", "input"].into_iter().find(|key| item.get(key).is_some_and(Value::is_string));
-    let written = written.map(|key| (key, item.get_mut(key).map(Value::take).unwrap_or_default()));
-    if let Some((key, _)) = &written {
-        set(&mut item, key, "".into());
+    let (lists, written) = (lists(text(&item, "type")), written(text(&item, "type")));
+    let mut parts = Vec::new();
+    for (key, list, number) in lists {
+        let all = item.get_mut(*key).and_then(Value::as_array_mut).map(std::mem::take);
+        let all = all.unwrap_or_default().into_iter().enumerate();
+        parts.extend(all.map(|(at, part)| (*list, *number, at, part)));
     }
-    if !kind.is_empty() {
-        set(&mut item, kind, json!([]));
-    }
+    let written = written.and_then(|(name, key)| {
+        let value = item.get_mut(key).filter(|value| value.is_string())?;
+        Some((name, key, std::mem::replace(value, "".into())))
+    });
     if item.get("status").is_some() {
         set(&mut item, "status", "in_progress".into());
     }
     let begin =
         ("response.output_item.added".to_owned(), json!({ "output_index": index, "item": item }));
-    let name = match text(&item, "type") {
-        "custom_tool_call" => "custom_tool_call_input",
-        _ => "function_call_arguments",
-    };
     let own = place.clone();
     let written =
-        written.into_iter().flat_map(move |(key, value)| texts_of(name, key, &own, &value));
-    let number = format!("{}_index", if kind == "summary" { kind } else { "content" });
-    let parts = parts.flat_map(move |(at, part)| {
+        written.into_iter().flat_map(move |(name, key, value)| texts_of(name, key, &own, &value));
+    let parts = parts.into_iter().flat_map(move |(list, number, at, part)| {
         let mut place = place.clone();
-        set(&mut place, &number, at.into());
+        set(&mut place, number, at.into());
         part_events(list, &place, part)
     });
     std::iter::once(begin).chain(parts).chain(written).chain([end])
@@ -304,23 +321,32 @@ fn item_events((index, mut item): (usize, Value)) -> impl Iterator<Item = Said> 
 fn part_events(list: &str, place: &Value, part: Value) -> Vec<Said> {
     let (name, key) = match text(&part, "type") {
         "output_text" => ("output_text", "text"),
+        "reasoning_text" => ("reasoning_text", "text"),
         "refusal" => ("refusal", "refusal"),
         "summary_text" => ("reasoning_summary_text", "text"),
         _ => ("", ""),
     };
-    let mut empty = part.clone();
-    let said = empty.get_mut(key).map(Value::take);
-    if said.is_some() {
-        set(&mut empty, key, "".into());
-    }
-    let with = |part: Value| {
+    let with = |more: &[(&str, &Value)]| {
         let mut data = place.clone();
-        set(&mut data, "part", part);
+        more.iter().for_each(|(key, value)| set(&mut data, key, (*value).clone()));
         data
     };
-    let mut events = vec![(format!("response.{list}.added"), with(empty))];
-    events.extend(said.into_iter().flat_map(|said| texts_of(name, key, place, &said)));
-    events.push((format!("response.{list}.done"), with(part)));
+    let mut empty = part.clone();
+    let said = empty.get_mut(key).map(|said| std::mem::replace(said, "".into()));
+    let notes = take_items(&mut empty, "annotations").into_iter().enumerate();
+    if empty.get("annotations").is_some() {
+        set(&mut empty, "annotations", json!([]));
+    }
+    let notes = notes.map(|(at, note)| {
+        let data = with(&[("annotation_index", &at.into()), ("annotation", &note)]);
+        ("response.output_text.annotation.added".to_owned(), data)
+    });
+    let mut events = vec![(format!("response.{list}.added"), with(&[("part", &empty)]))];
+    if let Some(said) = said {
+        let [delta, done] = texts_of(name, key, place, &said);
+        events.extend([delta].into_iter().chain(notes).chain([done]));
+    }
+    events.push((format!("response.{list}.done"), with(&[("part", &part)])));
     events
 }
 

@@ -540,10 +540,13 @@ fn hidden_messages_come_back_before_what_they_led_to() {
         let user = |text: &str| json!({ "role": "user", "content": text });
         let called = spoken(&[("own", json!({}))], "");
         let mut request = json!({ dialect.messages(): [user("a"), spoken(&[], "yes"), user("b"), called, user("c"), spoken(&[], " yes\n"), user("d")] });
-        let kept = |message: &Value, name: &str| Kept {
+        let kept_at = |place: usize, message: &Value, name: &str| Kept {
             anchor: dialect.anchor(message).unwrap(),
+            place,
             hidden: vec![user(name)],
         };
+        let kept = |message: &Value, name: &str| kept_at(usize::MAX, message, name);
+        let mut asked = request.clone();
         let turns = vec![
             kept(&spoken(&[], "yes"), "h1"),
             kept(&spoken(&[], "never said"), "h2"),
@@ -558,6 +561,19 @@ fn hidden_messages_come_back_before_what_they_led_to() {
             .map(|m| texts(&m["content"]))
             .collect();
         assert_eq!(said, ["a", "h1", "yes", "b", "h3", "", "c", "h4", " yes\n", "d"]);
+        // What the model said in the same words later, with nothing hidden, is of another turn.
+        weave(dialect, &mut asked, vec![kept_at(1, &spoken(&[], "yes"), "h1")]);
+        assert_eq!(asked[dialect.messages()][1], user("h1"));
+        // A turn that was made again is one, and runners leave out what is old.
+        let again = vec![
+            kept_at(9, &called, "h2"),
+            kept_at(5, &spoken(&[], "yes"), "none"),
+            kept_at(5, &spoken(&[], "yes"), "h3"),
+        ];
+        weave(dialect, &mut asked, again);
+        let said = asked[dialect.messages()].as_array().unwrap().iter();
+        let said: Vec<String> = said.map(|message| texts(&message["content"])).collect();
+        assert_eq!(said, ["a", "h1", "yes", "b", "h2", "", "c", "h3", " yes\n", "d"]);
         assert_eq!(dialect.anchor(&user("yes")), None);
     }
 }
@@ -568,6 +584,7 @@ fn streams_say_all_that_the_answer_says() {
     said["choices"][0]["message"]["reasoning_content"] = "why".into();
     let second = json!({ "index": 1, "message": { "role": "assistant", "content": "other" }, "finish_reason": "length", "logprobs": { "x": 1 } });
     push(&mut said, "choices", second);
+    said["citations"] = json!(["c"]);
     let wants = json!({ "stream_options": { "include_usage": true } });
     let events: String = OpenAi.events(said.clone(), &wants).collect();
     assert!(events.ends_with("data: [DONE]\n\n"));
@@ -592,12 +609,21 @@ fn streams_say_all_that_the_answer_says() {
         assert!(events.contains(said), "{said} is not in {events}");
     }
     assert_eq!(chunks.last().unwrap()["usage"]["prompt_tokens"], 10);
+    assert_eq!(chunks[0]["citations"], json!(["c"]), "what the host does not know is said once");
+    assert!(chunks[1..].iter().all(|chunk| chunk.get("citations").is_none()));
+    assert_eq!(chunks[0]["choices"][0]["delta"]["content"], "");
+    said["choices"][0]["message"]["content"] = Value::Null;
+    let begin = OpenAi.events(said.clone(), &json!({})).next().unwrap();
+    assert!(begin.contains("\"content\":null"), "{begin}");
     assert!(!OpenAi.events(said, &json!({})).any(|event| event.contains("usage")));
 
     let mut said = answer(&Anthropic, &[("own", json!({ "a": 1 }))], "text");
     let blocks = said["content"].as_array_mut().unwrap();
     blocks.insert(0, json!({ "type": "thinking", "thinking": "hm", "signature": "s" }));
     blocks.push(json!({ "type": "redacted_thinking", "data": "d" }));
+    blocks.push(json!({ "type": "of_tomorrow", "input": { "b": 2 } }));
+    said["stop_details"] = json!({ "type": "refusal", "category": null });
+    said["container"] = json!({ "id": "c" });
     let events: String = Anthropic.events(said, &json!({})).collect();
     for said in [
         "\"thinking_delta\"",
@@ -605,7 +631,8 @@ fn streams_say_all_that_the_answer_says() {
         "\"text\":\"text\"",
         "{\\\"a\\\":1}",
         "\"data\":\"d\"",
-        "\"stop_reason\":\"tool_use\"",
+        "\"input\":{\"b\":2}",
+        "\"delta\":{\"container\":{\"id\":\"c\"},\"stop_details\":{\"category\":null,\"type\":\"refusal\"},\"stop_reason\":\"tool_use\"",
         "\"output_tokens\":2",
     ] {
         assert!(events.contains(said), "{said} is not in {events}");
@@ -649,7 +676,7 @@ fn items_of_a_response_go_back_with_their_thoughts_as_far_as_they_can_be_read() 
     let mut request = json!({ "input": [user, said["output"][0], said["output"][1]] });
     let hidden = vec![json!({ "role": "user", "content": "h" })];
     let anchor = Responses.anchor(&Responses.message(&said)).unwrap();
-    weave(&Responses, &mut request, vec![Kept { anchor, hidden }]);
+    weave(&Responses, &mut request, vec![Kept { anchor, place: 1, hidden }]);
     assert_eq!(request["input"][1]["content"], "h");
 }
 
@@ -734,6 +761,49 @@ fn a_response_streams_each_item_from_its_begin_to_its_end() {
             .starts_with("event: response.incomplete\n")
     );
     assert!(Responses.error_event(&Responses.error(502, "late")).contains("\"message\":\"late\""));
+}
+
+#[test]
+fn each_kind_of_item_streams_under_the_names_that_clients_know_of_it() {
+    let note = json!({ "type": "url_citation", "url": "http://x" });
+    let part = json!({ "type": "output_text", "text": "Done.", "annotations": [note] });
+    let thought = json!({ "type": "reasoning_text", "text": "deep" });
+    let of = |item: Value| {
+        let said = json!({ "id": "r", "status": "completed", "output": [item] });
+        let events = Responses.events(said, &json!({})).skip(2);
+        let told = |event: String| -> Value {
+            serde_json::from_str(event.split_once("data: ").unwrap().1).unwrap()
+        };
+        let mut events: Vec<Value> = events.map(told).collect();
+        events.pop();
+        events
+    };
+    let names = |events: &[Value]| {
+        let names = events.iter().map(|event| event["type"].as_str().unwrap());
+        names.map(|name| name.strip_prefix("response.").unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (added, done) = ("output_item.added", "output_item.done");
+    let call =
+        of(json!({ "type": "mcp_call", "id": "i", "arguments": "{\"q\":1}", "output": "ok" }));
+    let [first, last] = ["delta", "done"].map(|end| format!("mcp_call_arguments.{end}"));
+    assert_eq!(names(&call), [added, &first, &last, done]);
+    assert_eq!(
+        (&call[0]["item"]["arguments"], &call[1]["delta"]),
+        (&json!(""), &json!("{\"q\":1}"))
+    );
+    let approval = of(json!({ "type": "mcp_approval_request", "id": "i", "arguments": "{}" }));
+    assert_eq!(names(&approval), [added, done]);
+    assert_eq!(approval[0]["item"]["arguments"], "{}");
+    let thoughts =
+        of(json!({ "type": "reasoning", "id": "i", "summary": [], "content": [thought] }));
+    let parts = ["content_part.added", "reasoning_text.delta", "reasoning_text.done"];
+    assert_eq!(names(&thoughts)[1..4], parts);
+    assert_eq!(thoughts[0]["item"]["content"], json!([]));
+    let words = of(json!({ "type": "message", "id": "i", "content": [part] }));
+    let noted = ["output_text.delta", "output_text.annotation.added", "output_text.done"];
+    assert_eq!(names(&words)[2..5], noted);
+    assert_eq!((&words[1]["part"]["annotations"], &words[3]["annotation"]), (&json!([]), &note));
+    assert_eq!((&words[3]["annotation_index"], &words[5]["part"]), (&json!(0), &part));
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub struct Reservation {
     provider: String,
     prices: Prices,
     held: Used,
-    is_open: bool,
+    /// The most that is believed of a report.
+    most: Used,
     at_ms: u64,
     day: u64,
 }
@@ -79,20 +80,19 @@ impl Reservation {
     /// Returns what of a provider's report is charged, for texts of so many bytes: no less than
     /// [`estimate_tokens`] of them, so that nobody is let off by a provider that reports nothing;
     /// and no more than was reserved, or than an answer that is longer can have, so that no
-    /// provider uses up what others share. A prompt of which the request is only a part may have up to
-    /// [`PROMPT_TOKENS_MAX`].
+    /// provider uses up what others share. A prompt of which the request is only a part, and an answer that
+    /// nothing bounds, may have up to [`PROMPT_TOKENS_MAX`].
     pub fn charge(&self, reported: Used, prompt_bytes: u64, answer_bytes: u64) -> Used {
         let believed = |tokens: u64, bytes: u64, most: u64| {
             tokens.max(estimate_tokens(bytes)).min(most.max(bytes))
         };
-        let held = self.held;
-        let prompt = if self.is_open { PROMPT_TOKENS_MAX } else { held.prompt_tokens };
+        let Used { prompt_tokens, completion_tokens } = self.most;
         Used {
-            prompt_tokens: believed(reported.prompt_tokens, prompt_bytes, prompt),
+            prompt_tokens: believed(reported.prompt_tokens, prompt_bytes, prompt_tokens),
             completion_tokens: believed(
                 reported.completion_tokens,
                 answer_bytes,
-                held.completion_tokens,
+                completion_tokens,
             ),
         }
     }
@@ -129,6 +129,14 @@ impl Ledger {
         self.accounts.values_mut().for_each(|account| account.turn(now_ms));
         let completion_tokens = self.room(ask, rates, now_ms)?;
         let held = Used { prompt_tokens: ask.prompt_tokens, completion_tokens };
+        // Nobody told the model when to end.
+        let is_endless =
+            ask.completion_tokens.is_none() && self.left(ask, rates, now_ms).is_empty();
+        let most = |is_beyond: bool, held: u64| if is_beyond { PROMPT_TOKENS_MAX } else { held };
+        let most = Used {
+            prompt_tokens: most(ask.is_open, held.prompt_tokens),
+            completion_tokens: most(is_endless, held.completion_tokens),
+        };
         let account = self.accounts.entry(ask.provider.clone()).or_default();
         account.turn(now_ms);
         account.tokens = account.tokens.saturating_add(held.tokens());
@@ -136,7 +144,7 @@ impl Ledger {
         account.requests.add(now_ms, 1);
         account.tokens_of_hour.add(now_ms, held.tokens());
         let (provider, prices, day) = (ask.provider.clone(), ask.prices, account.day);
-        Ok(Reservation { provider, prices, held, is_open: ask.is_open, at_ms: now_ms, day })
+        Ok(Reservation { provider, prices, held, most, at_ms: now_ms, day })
     }
 
     /// Replaces a reservation by what is [charged](Reservation::charge). It may be more than was

@@ -193,6 +193,20 @@ fn a_report_is_believed_as_far_as_the_texts_bear_it_out() {
 }
 
 #[test]
+fn a_report_is_believed_beyond_what_is_held_where_nothing_bounds_the_answer() {
+    let none = ProviderLimits::default();
+    let day = ProviderLimits { tokens_per_day: Some(1_000_000), ..none };
+    for (limits, most) in [(none, PROMPT_TOKENS_MAX), (day, COMPLETION_TOKENS_MAX)] {
+        let mut ledger = Ledger::default();
+        let held = ledger.reserve(&ask(&limits, 100, None), &Rates::default(), 5).unwrap();
+        assert_eq!(held.held(), used(100, COMPLETION_TOKENS_MAX));
+        // A model that reasons writes more than it shows.
+        assert_eq!(held.charge(used(20, 20_000), 60, 8), used(20, most.min(20_000)));
+        assert_eq!(held.charge(used(20, u64::MAX), 60, 8), used(20, most));
+    }
+}
+
+#[test]
 fn a_report_is_believed_beyond_the_request_where_that_is_not_all() {
     let mut ledger = Ledger::default();
     let open = Ask { is_open: true, ..ask(&ProviderLimits::default(), 100, Some(10)) };

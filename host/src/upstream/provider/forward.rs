@@ -1,7 +1,7 @@
 //! Requests of clients that speak a provider's protocol themselves, passed on as they are.
 //!
 //! Only the model's name changes, where the client means a provider by another, and the length of a
-//! completion is put in where a quota needs one. The bytes stay those of the client otherwise, and the
+//! completion is put in where a quota needs one. What each key has stays in the client's own bytes otherwise, and the
 //! answer stays the provider's. Deliberately absent: translation between protocols; a provider of another one
 //! is passed over, and it is said why.
 
@@ -22,7 +22,7 @@ use super::api::Api;
 use super::attempt::{self, Failure, Sent};
 use super::chain::first_of;
 use super::providers::Inner;
-use super::request::text_bytes;
+use super::request::written_bytes;
 use super::wire::Wire;
 use super::{Caller, Providers, anthropic, openai};
 use crate::upstream::http::{HttpClient, RequestLimits, ResponseBody, is_of};
@@ -34,8 +34,10 @@ pub struct Forward<'a> {
     pub api: Api,
     /// Its body, an object; null where it has none.
     pub body: Cow<'a, Value>,
-    /// The same as it came; what is sent where nothing has to change. Empty where it did.
+    /// The same as it came; what did not change of it is sent so.
     pub bytes: Bytes,
+    /// The host says something else in the body than its client did.
+    pub is_changed: bool,
     /// What else the protocol says in headers.
     pub headers: HeaderMap,
     /// The provider that keeps what it names: nobody else is asked.
@@ -350,9 +352,30 @@ fn charge(api: &Api, body: &[u8]) -> Option<(Option<Used>, u64)> {
     }
     let body = clawhost_core::json::parse(body).ok()?;
     let written = api.said(&body)?;
-    let used = match api {
-        api if api.writes_nothing() => Some(Used::default()),
-        _ => body.get("usage").and_then(|usage| used(api, usage)),
-    };
-    Some((used, text_bytes(written)))
+    if api.writes_nothing() {
+        return Some((Some(Used::default()), 0));
+    }
+    let used = body.get("usage").and_then(|usage| used(api, usage));
+    Some((used, written_bytes(written)))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::super::api::Stored;
+    use super::*;
+
+    #[test]
+    fn what_writes_nothing_uses_nothing_however_long_its_answer_is() {
+        let (path, query) = ("/v1/responses/r".to_owned(), String::new());
+        let stored = Api::Stored(Stored { method: Method::GET, path, query });
+        let answer =
+            br#"{"output":[{"text":"said before"}],"usage":{"input_tokens":7,"output_tokens":9}}"#;
+        let none = Some((Some(Used::default()), 0));
+        assert_eq!(charge(&stored, answer), none);
+        assert_eq!(charge(&Api::Count, br#"{"input_tokens":7}"#), none);
+        let used = Used { prompt_tokens: 7, completion_tokens: 9 };
+        assert_eq!(charge(&Api::Responses, answer), Some((Some(used), 11)));
+    }
 }

@@ -23,6 +23,7 @@ mod providers;
 mod request;
 mod spend;
 mod wire;
+mod written;
 
 pub use self::api::{Api, StoredCall};
 pub use self::book::MIGRATIONS;
@@ -31,3 +32,4 @@ pub use self::costs::{Caller, Cost};
 pub use self::embed::{Embed, EmbedError};
 pub use self::forward::{Answered, Forward, Forwarded, HeldReservation};
 pub use self::providers::{Providers, UsageSink};
+pub(crate) use self::request::written_bytes;

@@ -24,6 +24,24 @@ pub(super) const OPTIONS: [&str; 11] = [
 
 const ROLES: [&str; 5] = ["assistant", "developer", "system", "tool", "user"];
 
+/// What holds no text that a model reads or writes, though it is one.
+const DATA: [&str; 6] =
+    ["data", "encrypted_content", "file_data", "signature", "thought_signature", "url"];
+/// What else stands in answers beside what the model wrote.
+const BESIDE: [&str; 11] = [
+    "call_id",
+    "finish_reason",
+    "format",
+    "id",
+    "logprobs",
+    "reasoning_details",
+    "role",
+    "status",
+    "stop_reason",
+    "stop_sequence",
+    "type",
+];
+
 /// A checked request.
 #[derive(Debug)]
 pub(super) struct ChatRequest {
@@ -131,17 +149,31 @@ pub(super) fn text_of(content: &Value) -> Option<String> {
 }
 
 /// Returns the bytes of the texts in `value` that a model reads as such, without keys: a picture, a file,
-/// a sound or a sealed thought is text too, under one of four keys.
+/// a sound or a sealed thought is text too, under one of [`DATA`].
 pub(super) fn text_bytes(value: &Value) -> u64 {
     match value {
         Value::String(text) => text.len() as u64,
         Value::Array(list) => list.iter().map(text_bytes).sum(),
         Value::Object(object) => {
-            let is_data =
-                |key: &str| matches!(key, "data" | "encrypted_content" | "file_data" | "url");
+            let is_data = |key: &str| DATA.contains(&key);
             // A schema's property may be called so; what is said of it is read.
             let read = object.iter().filter(|(key, value)| !(is_data(key) && value.is_string()));
             read.map(|(_, value)| text_bytes(value)).sum()
+        }
+        Value::Bool(_) | Value::Null | Value::Number(_) => 0,
+    }
+}
+
+/// Returns the bytes of what a model wrote in an answer or a part of one: what says which part it is, what is sealed
+/// and what says the same again is not that.
+pub(crate) fn written_bytes(part: &Value) -> u64 {
+    match part {
+        Value::String(text) => text.len() as u64,
+        Value::Array(list) => list.iter().map(written_bytes).sum(),
+        Value::Object(object) => {
+            let is_written = |key: &str| !(DATA.contains(&key) || BESIDE.contains(&key));
+            let written = object.iter().filter(|(key, _)| is_written(key));
+            written.map(|(_, value)| written_bytes(value)).sum()
         }
         Value::Bool(_) | Value::Null | Value::Number(_) => 0,
     }
@@ -192,6 +224,30 @@ mod tests {
         assert_eq!(text_bytes(&picture), 0);
         let schema = json!({ "properties": { "data": { "type": "string" } } });
         assert_eq!(text_bytes(&schema), "string".len() as u64);
+    }
+
+    #[test]
+    fn what_stands_beside_what_a_model_wrote_counts_for_nothing() {
+        let token = json!({ "token": "four", "top_logprobs": [{ "token": "four" }] });
+        let seal = "x".repeat(900);
+        let call = json!({ "id": "call_1", "type": "function",
+            "function": { "name": "f", "arguments": "{}" },
+            "extra_content": { "google": { "thought_signature": seal } } });
+        for (part, bytes) in [
+            (
+                json!([{ "finish_reason": "stop", "logprobs": { "content": [token] },
+                "message": { "role": "assistant", "content": "four" } }]),
+                4,
+            ),
+            (
+                json!({ "reasoning": "hm", "reasoning_details": [{ "text": "hm", "format": "f" }] }),
+                2,
+            ),
+            (json!([{ "type": "thinking", "thinking": "hm", "signature": seal }]), 2),
+            (json!({ "tool_calls": [call] }), 3),
+        ] {
+            assert_eq!(written_bytes(&part), bytes, "{part}");
+        }
     }
 
     #[test]

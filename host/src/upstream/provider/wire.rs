@@ -1,7 +1,6 @@
 //! One request as one provider's protocol has it: where it goes, as whom, and what it says.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,6 +18,7 @@ use super::attempt::Failure;
 use super::forward::Forward;
 use super::open::is_open;
 use super::request::{ChatRequest, text_bytes};
+use super::written::Written;
 use super::{anthropic, openai};
 use crate::secrets::Secrets;
 use crate::upstream::http::{CheckedRequest, sensitive};
@@ -54,6 +54,8 @@ pub(super) struct Wire<'a> {
     headers: Vec<(HeaderName, HeaderValue)>,
     /// The body, but for the model.
     body: Cow<'a, Map<String, Value>>,
+    /// What a client wrote, and whether the body says anything else.
+    came: (&'a [u8], bool),
     model: &'a str,
     /// What says how long a completion may be; nothing where vectors are asked for.
     length_key: Option<&'static str>,
@@ -125,6 +127,7 @@ impl<'a> Wire<'a> {
         let size = Size { bytes: 0, text_bytes, is_open, completion_tokens };
         let path = request.api.below();
         let mut wire = Self::to((plan, &plan.model), path, body, size, secrets).await?;
+        wire.came = (request.bytes.as_ref(), request.is_changed);
         wire.method = request.api.method();
         if !request.api.query().is_empty() {
             let query = joined(&wire.url, request.api.query());
@@ -137,7 +140,7 @@ impl<'a> Wire<'a> {
         let is_whole = length.is_some() || !is_bounded;
         let plain = if request.body.is_null() {
             Bytes::new()
-        } else if names_it && is_whole && !request.bytes.is_empty() {
+        } else if names_it && is_whole && !request.is_changed {
             request.bytes.clone()
         } else {
             wire.body(None)
@@ -170,6 +173,7 @@ impl<'a> Wire<'a> {
                 (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
             ],
             body,
+            came: (&[], false),
             model,
             length_key,
         };
@@ -182,14 +186,12 @@ impl<'a> Wire<'a> {
 
     /// Returns the body, which asks for a completion of at most so many tokens where that is given.
     pub(super) fn body(&self, completion_tokens: Option<u64>) -> Bytes {
-        let model = Value::from(self.model);
-        let tokens = completion_tokens.map(Value::from);
-        let mut body: BTreeMap<&str, &Value> =
-            self.body.iter().map(|(key, value)| (key.as_str(), value)).collect();
-        body.insert("model", &model);
-        body.extend(self.length_key.zip(tokens.as_ref()));
-        // Values can always be written.
-        serde_json::to_vec(&body).unwrap_or_default().into()
+        let (model, tokens) = (Value::from(self.model), completion_tokens.map(Value::from));
+        let body = self.body.iter().map(|(key, value)| (key.as_str(), value));
+        let length = self.length_key.zip(tokens.as_ref());
+        let own: Vec<_> = [("model", &model)].into_iter().chain(length).collect();
+        let (came, is_changed) = self.came;
+        Written::new(came, is_changed).with(body.collect(), &own).into()
     }
 
     /// Returns the whole request, which goes nowhere but to the endpoint that the document names.
@@ -303,7 +305,8 @@ mod tests {
         let (plan, secrets, bytes) = (plan(), Secrets::none(), Bytes::from(bytes));
         let body = Cow::Owned(serde_json::from_slice(&bytes).unwrap());
         let headers = HeaderMap::new();
-        let request = Forward { api: Api::Chat, body, bytes, headers, keeper: None };
+        let (api, is_changed) = (Api::Chat, false);
+        let request = Forward { api, body, bytes, is_changed, headers, keeper: None };
         let passing = Wire::passing(&plan, &request, is_bounded, &secrets);
         let (wire, plain) = passing.await.unwrap();
         assert_eq!(wire.size.bytes, plain.len() as u64);
@@ -327,7 +330,7 @@ mod tests {
         assert_eq!(sent(OWN, false).await.0, OWN);
         // What gets a length is written anew, and may be longer for it.
         let (plain, bounded) = sent(OWN, true).await;
-        assert_eq!(plain, r#"{"model":"m","seed":1000.0}"#);
+        assert_eq!(plain, r#"{"model":"m","seed":1e3}"#);
         assert_eq!(bounded, json!({ "model": "m", "seed": 1000.0, "max_tokens": 7 }));
         let (plain, bounded) = sent(r#"{"model": "p", "max_tokens": null}"#, false).await;
         assert_eq!(plain, r#"{"max_tokens":null,"model":"m"}"#);

@@ -64,6 +64,18 @@ fn what_an_error_is_called_and_says_stays_where_its_details_are_long() {
 }
 
 #[test]
+fn a_turn_that_a_tool_ended_is_no_message_to_an_api_that_takes_no_empty_one() {
+    let mut ended = json!({ "role": "assistant", "content": [{ "type": "tool_use" }] });
+    Anthropic.end(&mut ended);
+    let [asked, next] = ["a", "b"].map(|text| json!({ "role": "user", "content": text }));
+    let thought = json!({ "role": "assistant", "content": [{ "type": "thinking" }] });
+    let silent = json!({ "role": "assistant", "content": "" });
+    let mut request = json!({ "messages": [asked, ended, next, silent, thought] });
+    Anthropic.inject(&mut request, &Offers::default());
+    assert_eq!(request["messages"], json!([asked, next, thought]));
+}
+
+#[test]
 fn a_choice_that_forces_a_call_of_ours_holds_for_one_round() {
     for dialect in DIALECTS {
         let named = |tool: &str| match dialect.name() {
