@@ -137,7 +137,7 @@ struct Told {
     seen: Seen,
     record: Record,
     /// What is to be charged.
-    held: Option<Box<Held>>,
+    held: Option<Box<HeldReservation>>,
     dialect: &'static dyn Dialect,
     /// The provider says no more, whatever that makes of its answer.
     has_ended: bool,
