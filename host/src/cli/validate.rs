@@ -149,19 +149,23 @@ pub(super) fn undefined(
     may_come: bool,
 ) -> (Vec<DocumentError>, Vec<DocumentError>) {
     let names = tool_names(manifest, offered);
-    // Nobody asks the servers what they have.
-    let may_be_a_servers = |name: &str| {
-        let own =
-            |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.starts_with('-'));
-        manifest.mcp_servers.iter().any(|server| own(&ckp_name(&server.name)))
-    };
+    let of_a_server = |name: &str| may_be_a_servers(manifest, name);
     let is_there = |tool: &str| {
         let tool = clawhost_core::composite::local_name(tool);
-        names.contains(&tool) || may_be_a_servers(&tool)
+        names.contains(&tool) || of_a_server(&tool)
     };
     let missing = manifest.governance.composites().filter_map(|own| own.missing(is_there));
-    let strays = manifest.governance.strays(&names, |name| may_come || may_be_a_servers(name));
+    let strays = manifest.governance.strays(&names, |name| may_come || of_a_server(name));
     (strays, missing.collect())
+}
+
+/// Says whether a server, which nobody asks what it has, may have the tool of a name, or one that a pattern is for.
+fn may_be_a_servers(manifest: &Manifest, name: &str) -> bool {
+    let begins = name.strip_suffix('*');
+    manifest.mcp_servers.iter().any(|server| {
+        let own = format!("{}-", ckp_name(&server.name));
+        name.starts_with(&own) || begins.is_some_and(|begins| own.starts_with(begins))
+    })
 }
 
 /// Returns the settings, and what is wrong with them.
@@ -187,7 +191,8 @@ fn notes(manifest: &Manifest, dropped: &[ToolBinding]) -> Vec<String> {
     let mut notes = missing_folders(manifest);
     let misplaced = registry::misplaced(manifest).into_iter();
     notes.extend(misplaced.map(|one| format!("{}: {}", one.source, one.reason)));
-    notes.extend(manifest.stray_rules(names(), is_declared));
+    let may_come = |name: &str| may_be_a_servers(manifest, name);
+    notes.extend(manifest.stray_rules(names(), may_come, is_declared));
     notes.extend(manifest.stray_tools(names()));
     notes.extend_from_slice(&manifest.notes);
     notes.extend_from_slice(&manifest.governance.notes);
