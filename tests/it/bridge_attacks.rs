@@ -153,6 +153,28 @@ fn a_server_that_does_not_answer_holds_up_only_its_own_calls() {
 }
 
 #[test]
+fn a_rule_about_a_folder_holds_for_a_program_that_names_it_as_the_host_does() {
+    let cli = Cli::new(PROGRAM);
+    let Some(work) = server(&cli, "work") else { return };
+    let folder = documents(&cli, &[(&work, "ro")], &json!({"s": entry(&work, &["one"])}));
+    let rules = r#"claw: "0.3.0"
+kind: Policy
+metadata: { name: rules }
+spec:
+  rules:
+    - { id: keep-out, action: deny, scope: all, conditions: { path_within: /secret } }
+    - { id: rest, action: allow, scope: all }
+"#;
+    std::fs::write(folder.join("policy.yaml"), rules).unwrap();
+    let path = folder.to_str().unwrap();
+    for (name, code) in [("secret/x", 4), ("open/x", 0)] {
+        let argument = format!("path={}", work.join(name).display());
+        let run = cli.run(&["call", path, "s__one", &argument]);
+        assert_eq!(run.code, Some(code), "{name}: {}{}", run.stdout, run.stderr);
+    }
+}
+
+#[test]
 fn accepted_tools_are_there_at_once_and_their_calls_wait_for_the_server() {
     let cli = Cli::new(PROGRAM);
     let Some(work) = server(&cli, "work") else { return };

@@ -185,6 +185,25 @@ fn notes_know_what_the_tools_folder_and_the_host_itself_offer() {
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "valid\n"), "{}", run.stderr);
 }
 
+/// Nothing is started to validate documents, so nobody knows what a server has.
+#[test]
+fn a_rule_for_a_servers_tool_is_no_slip_of_the_pen() {
+    let cli = Cli::new(PROGRAM);
+    let servers = "{ files: { command: sh, sandbox: none, internal_only: false } }";
+    cli.write("clawhost.yaml", format!("version: 1\ntools: {{ mcp_servers: {servers} }}\n"));
+    let rules = |name: &str| {
+        format!(
+            "  policies: [{{ inline: {{ rules: [{{ id: w, action: deny, scope: tool, match: {{ name: {name} }} }}] }} }}]\n"
+        )
+    };
+    for (name, is_noted) in [("files-write*", false), ("fil*", false), ("web-crawl", true)] {
+        cli.write("claw.yaml", format!("{CLAW}{}", rules(name)));
+        let run = cli.run(&["validate", "claw.yaml"]);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert_eq!(run.stdout.contains("no tool is called that"), is_noted, "{}", run.stdout);
+    }
+}
+
 #[test]
 fn a_keyword_of_a_schema_that_is_nearly_another_is_noted_in_every_document() {
     let misspelt = COUNTS.replace("type: object", "type: object, require: [text]");

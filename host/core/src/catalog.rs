@@ -76,6 +76,16 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Returns the paths in `arguments`, as rules mean them: a server that is a program names the folders of its
+    /// profile as the host does.
+    pub fn paths_in(&self, arguments: &Value) -> Vec<String> {
+        let paths = self.paths.paths(arguments).into_iter();
+        match self.origin {
+            Origin::Bridged { .. } => paths.map(|path| self.grants.as_tools_see(path)).collect(),
+            _ => paths.collect(),
+        }
+    }
+
     /// Says for people that its calls are not recorded where its profile wants that.
     pub fn unrecorded(&self) -> Option<String> {
         let is_code = matches!(

@@ -8,7 +8,7 @@ mod secret;
 mod words;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::agent::AgentGrants;
@@ -89,6 +89,18 @@ impl Grants {
             limits: self.limits.within(&other.limits),
             native: self.native,
         }
+    }
+
+    /// Returns what tools call the folder or file that a native program names as the host does; `path` where it
+    /// lies in no mount.
+    pub fn as_tools_see(&self, path: String) -> String {
+        let below = |mount: &Mount| {
+            let rest = Path::new(&path).strip_prefix(&mount.host).ok()?;
+            let seen: PathBuf = Path::new(&mount.guest).join(rest).components().collect();
+            Some((mount.host.as_os_str().len(), seen))
+        };
+        let seen = self.mounts.iter().filter_map(below).max_by_key(|(length, _)| *length);
+        seen.map_or(path, |(_, seen)| seen.display().to_string())
     }
 
     /// Returns the mode of the one shell that a profile has, for programs or inside the sandbox: the
@@ -221,6 +233,29 @@ mod tests {
         assert_eq!(both.limits.timeout, Duration::from_secs(5));
         assert_eq!(both.denied_paths, [PathBuf::from("/w/x")]);
         assert_eq!(both.profile, "p within p");
+    }
+
+    #[test]
+    fn a_path_of_the_host_is_seen_as_tools_name_it() {
+        let mount = |host: &str, guest: &str| Mount {
+            host: host.into(),
+            guest: guest.to_owned(),
+            access: Access::ReadOnly,
+            create: false,
+        };
+        let mounts = vec![mount("/opt/srv", "/"), mount("/w/notes", "/notes"), mount("/w", "/w")];
+        let grants = Grants { mounts, ..grants() };
+        for (path, seen) in [
+            ("/opt/srv", "/"),
+            ("/opt/srv/a", "/a"),
+            ("/w/notes", "/notes"),
+            ("/w/notes/secret/x", "/notes/secret/x"),
+            ("/w/notes2", "/w/notes2"),
+            ("/etc/passwd", "/etc/passwd"),
+            ("..", ".."),
+        ] {
+            assert_eq!(grants.as_tools_see(path.to_owned()), seen, "{path}");
+        }
     }
 
     #[test]

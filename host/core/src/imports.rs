@@ -135,12 +135,18 @@ fn covers(pattern: &str, interface: &str) -> bool {
 /// Checks that this host can serve every import of a component, under whichever profile.
 ///
 /// # Errors
-/// One sentence for each import that no profile can grant, or for the first of very many.
+/// One sentence for each import that no profile can grant, or for the first of very many; those of sockets have
+/// one together.
 pub fn servable<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), Vec<String>> {
+    let mut sockets_told = false;
     collect(imports.filter_map(|import| {
         let why = match class_of(import) {
             Some(Class::Reserved) => "the interface is reserved, and this version of the host does not serve it",
-            Some(Class::Never) => "raw sockets would go past the host's checks; use `wasi:http` under a network profile",
+            Some(Class::Never) if sockets_told => return None,
+            Some(Class::Never) => {
+                sockets_told = true;
+                "raw sockets would go past the host's checks; use `wasi:http` under a network profile, and with componentize-py `--stub-wasi`"
+            }
             None if row_of(import).is_some() => {
                 "the host has version 0.1 of `claw:…`, and of `wasi:…` 0.2, and 0.3 where it is built for that"
             }
@@ -252,6 +258,14 @@ mod tests {
         {
             assert_eq!(class_of(import), Some(Class::Inert), "{import}");
         }
+    }
+
+    #[test]
+    fn what_brings_all_of_the_sockets_is_told_of_them_once() {
+        let imports = ["wasi:sockets/tcp@0.2.9", "wasi:sockets/udp@0.2.9", "x:y/z"];
+        let reasons = servable(imports.into_iter()).unwrap_err();
+        assert_eq!(reasons.len(), 2, "{reasons:?}");
+        assert!(reasons[0].contains("wasi:sockets/tcp") && reasons[1].contains("x:y/z"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use clawhost_core::limits::LEASE_CEILING_MS;
 use clawhost_core::manifest::duration;
 use serde_json::{Value, json};
 
-use super::args::StateArgs;
+use super::args::{LATER, StateArgs};
 use super::fail::Fail;
 use super::hosts::Hosts;
 use super::{question, setup, show};
@@ -30,7 +30,7 @@ pub(super) struct ApprovalsArgs {
     #[command(subcommand)]
     pub(super) verb: ApprovalsVerb,
     /// With approve, deny and revoke: say what is meant, and answer nothing
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = LATER)]
     pub(super) dry_run: bool,
     #[command(flatten)]
     pub(super) common: StateArgs,

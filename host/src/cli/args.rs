@@ -36,6 +36,10 @@ const EXIT_CODES: &str = "Exit codes: 0 worked; 1 a defect of clawhost; 2 wrong 
 arguments; 3 a wrong document or component; 4 refused by policy, sandbox or a limit; 5 the tool \
 failed or ran out of time; 6 a system service failed; 7 an audit log does not verify.";
 
+/// In the help of a verb its own options stand first, then those of its group, then everybody's.
+pub(super) const LATER: usize = 900;
+const LAST: usize = 950;
+
 /// Run tools for AI agents, each call in a fresh WebAssembly sandbox
 ///
 /// Every call walks one path: checked against its schema, decided by policy, run in a sandbox
@@ -44,10 +48,10 @@ failed or ran out of time; 6 a system service failed; 7 an audit log does not ve
 #[command(name = "clawhost", version, after_help = EXIT_CODES, arg_required_else_help = true)]
 pub(super) struct Cli {
     /// Say more on standard error; twice for everything
-    #[arg(short, long, global = true, action = ArgAction::Count)]
+    #[arg(short, long, global = true, action = ArgAction::Count, display_order = LAST)]
     pub(super) verbose: u8,
     /// Work as if started in this directory
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", display_order = LAST + 1)]
     pub(super) directory: Option<PathBuf>,
     #[command(subcommand)]
     pub(super) verb: Verb,
@@ -129,13 +133,13 @@ pub(super) struct CallWords {
 #[derive(Debug, Args)]
 pub(super) struct StateArgs {
     /// The state folder of the host [default: $XDG_STATE_HOME/clawhost]
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR", global = true, display_order = LATER)]
     pub(super) state: Option<PathBuf>,
     /// Read this runtime file [default: clawhost.yaml of the current directory]
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, display_order = LATER + 1)]
     pub(super) config: Option<PathBuf>,
     /// Print JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = LATER + 2)]
     pub(super) json: bool,
 }
 

@@ -245,9 +245,12 @@ mod tests {
 
     #[test]
     fn fetching_is_told() {
-        let config = json!({"mcpServers": {"fs": {"command": "npx", "args": ["-y", "pkg"]}}});
-        let (made, _) = made(&config);
-        assert!(made.todo[0].contains("fetches what it runs"));
+        for (program, how) in [("npx", "npm install"), ("uvx", "pip install")] {
+            let config = json!({"mcpServers": {"fs": {"command": program, "args": ["-y", "pkg"]}}});
+            let (made, _) = made(&config);
+            let told = &made.todo[0];
+            assert!(told.contains("fetches what it runs") && told.contains(how), "{told}");
+        }
     }
 
     #[test]
@@ -275,15 +278,19 @@ mod tests {
         let (made, settings) = made(&config);
         assert!(!format!("{made:?}").contains("hunter2"), "{made:?}");
         let names: Vec<_> = settings.tools.mcp_servers.keys().collect();
-        assert_eq!(names, ["none-2", "process-2", "url"]);
-        assert!(made.todo.contains(&"`none` is called `none-2` here".to_owned()));
+        assert_eq!(names, ["none", "process", "url"]);
+        let sandboxes =
+            ["none", "process", "url"].map(|name| made.servers[name]["sandbox"].clone());
+        assert_eq!(sandboxes, ["none-2", "process-2", "url"], "no profile of the host is replaced");
+        assert!(
+            made.files
+                .iter()
+                .any(|(name, text)| name == "none-sandbox.yaml" && text.contains("none-2"))
+        );
         assert!(made.todo.iter().any(|one| one.contains("may read and write /tmp")), "{made:?}");
         let secrets: Vec<_> =
             settings.tools.mcp_servers.values().flat_map(|one| one.server.secrets()).collect();
-        assert_eq!(
-            secrets,
-            ["none-2-token", "DB_PASS", "OPENAI_KEY", "Cookie", "url-authorization"]
-        );
+        assert_eq!(secrets, ["none-token", "DB_PASS", "OPENAI_KEY", "Cookie", "url-authorization"]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn descriptor(file: &Path) -> Result<Option<PathBuf>, Fail> {
     if file.extension().is_some_and(|of| of == "yaml" || of == "yml") && file.is_file() {
         let hint =
             "`clawhost validate` checks it, and `clawhost tools` says what its tools may touch";
-        return Err(Fail::usage_at(file, "is a document and no component", hint));
+        return Err(Fail::usage_at(file, "it is a document and no component", hint));
     }
     if file.exists() {
         return Ok(None);

@@ -17,6 +17,7 @@ macro_rules! eprintln {
     };
 }
 
+mod advice;
 mod approvals;
 mod args;
 mod attack;

@@ -115,7 +115,11 @@ fn check(name: &str, language: Language) -> Result<(), Fail> {
             && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
     };
     let is_reserved = RESERVED.split(' ').any(|word| word == name);
-    let hint = if name.len() > NAME_BYTES_MAX || !name.split('-').all(is_word) {
+    let is_name = |name: &str| name.len() <= NAME_BYTES_MAX && name.split('-').all(is_word);
+    let right = name.to_ascii_lowercase().replace(['_', ' '], "-");
+    let hint = if !is_name(name) && is_name(&right) {
+        format!("write `{right}`; it is called as `{}`", right.replace('-', "_"))
+    } else if !is_name(name) {
         format!(
             "words of `a-z` and `0-9` that begin with a letter, with `-` between them, {NAME_BYTES_MAX} characters at most"
         )
@@ -133,7 +137,7 @@ fn write(folder: &Path, name: &str, language: Language) -> std::io::Result<()> {
     std::fs::create_dir(folder.join("tools"))?;
     for (path, text) in files(folder, name, language) {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        std::fs::write(path, named(text, name))?;
+        std::fs::write(path, named(&unmarked(text), name))?;
     }
     Ok(())
 }
@@ -150,6 +154,11 @@ fn files(
         let path = path.split_once('/').map_or(path, |(_, rest)| rest);
         (folder.join(named(path, name)), *text)
     })
+}
+
+/// Leaves out what says how our tests take an example.
+fn unmarked(text: &str) -> String {
+    text.split_inclusive('\n').filter(|line| !line.starts_with("<!-- ")).collect()
 }
 
 /// Puts `name` in the place of the examples' name, in each of its spellings.
@@ -179,6 +188,10 @@ mod tests {
         for name in ["", "-a", "a-", "a--b", "2a", "A", "../a", "a b", &"a".repeat(49)] {
             assert!(check(name, Language::C).is_err(), "{name}");
         }
+        let Err(Fail::Other { hint: Some(hint), .. }) = check("My_tool", Language::C) else {
+            panic!("it is no name")
+        };
+        assert_eq!(hint, "write `my-tool`; it is called as `my_tool`");
     }
 
     #[test]
@@ -190,6 +203,11 @@ mod tests {
             assert!(check(name, Language::C).is_ok(), "{name}");
         }
         assert!(check("list-all", Language::Python).is_ok());
+    }
+
+    #[test]
+    fn nothing_in_the_folder_is_about_our_tests() {
+        assert_eq!(unmarked("a\n<!-- not run: why -->\nb\n"), "a\nb\n");
     }
 
     #[test]

@@ -151,12 +151,6 @@ pub(super) fn undefined(
     manifest.governance.strays(&names, |name| may_come || may_be_a_servers(manifest, name))
 }
 
-/// Nobody asks the servers what they have.
-fn may_be_a_servers(manifest: &Manifest, name: &str) -> bool {
-    let own = |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.starts_with('-'));
-    manifest.mcp_servers.iter().any(|server| own(&ckp_name(&server.name)))
-}
-
 /// Returns the problem of each composite that calls what none of `names` is, where `dropped` is what the tools
 /// folder offers.
 fn missing_steps(
@@ -191,6 +185,15 @@ fn is_meant(manifest: &Manifest, dropped: &[ToolBinding], tool: &str) -> bool {
     }
 }
 
+/// Says whether a server, which nobody asks what it has, may have the tool of a name, or one that a pattern is for.
+fn may_be_a_servers(manifest: &Manifest, name: &str) -> bool {
+    let begins = name.strip_suffix('*');
+    manifest.mcp_servers.iter().any(|server| {
+        let own = format!("{}-", ckp_name(&server.name));
+        name.starts_with(&own) || begins.is_some_and(|begins| own.starts_with(begins))
+    })
+}
+
 /// Returns the settings, and what is wrong with them.
 fn settings(files: &[PathBuf], config: Option<&Path>) -> (Settings, Vec<DocumentError>) {
     match setup::config(files, config) {
@@ -214,7 +217,8 @@ fn notes(manifest: &Manifest, dropped: &[ToolBinding]) -> Vec<String> {
     let mut notes = missing_folders(manifest);
     let misplaced = registry::misplaced(manifest).into_iter();
     notes.extend(misplaced.map(|one| format!("{}: {}", one.source, one.reason)));
-    notes.extend(manifest.stray_rules(names(), is_declared));
+    let may_come = |name: &str| may_be_a_servers(manifest, name);
+    notes.extend(manifest.stray_rules(names(), may_come, is_declared));
     notes.extend(manifest.stray_tools(names()));
     notes.extend_from_slice(&manifest.notes);
     notes.extend_from_slice(&manifest.governance.notes);

@@ -7,6 +7,7 @@ use clap::Parser as _;
 use clawhost_core::error::exit;
 use clawhost_core::visible;
 
+use super::advice::advised;
 use super::args::{Cli, Verb};
 use super::fail::Fail;
 use super::{
@@ -69,7 +70,8 @@ fn compiler_for(components: compiler::IsP3) -> u8 {
 /// they are, and says the same of words that were made visible.
 fn visibly(error: clap::Error) -> clap::Error {
     let words = std::env::args_os().map(|word| visible::line(&word.to_string_lossy()));
-    Cli::try_parse_from(words).err().unwrap_or(error)
+    let words: Vec<String> = words.collect();
+    advised(Cli::try_parse_from(&words).err().unwrap_or(error), &words)
 }
 
 fn enter(directory: Option<&Path>) -> Result<(), Fail> {

@@ -67,14 +67,19 @@ pub(crate) fn never_tried(policies: &PolicySet) -> Vec<String> {
     policies.policies().iter().filter_map(note).collect()
 }
 
-/// Says which rules name a tool that is none of `tools`: one that is misspelt never decides.
-pub(crate) fn stray_rules(policies: &PolicySet, tools: &BTreeSet<String>) -> Vec<String> {
-    let is_there = |name: &str| match name.strip_suffix('*') {
+/// Says which rules name a tool that is none of `tools` and not one that `may_come`: what is misspelt never decides.
+pub(crate) fn stray_rules(
+    policies: &PolicySet,
+    tools: &BTreeSet<String>,
+    may_come: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let is_known = |name: &str| match name.strip_suffix('*') {
         Some(prefix) => tools.iter().any(|tool| tool.starts_with(prefix)),
         None => tools.contains(name),
     };
     let note = |policy: &Policy, rule: &Rule| {
-        let name = rule.matches.name.as_deref().filter(|name| !is_there(name))?;
+        let name = rule.matches.name.as_deref();
+        let name = name.filter(|name| !is_known(name) && !may_come(name))?;
         let near = nearest(name, tools.iter().map(String::as_str));
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         let (at, id, policy, name) = (&rule.at, shown(&rule.id), &policy.name, shown(name));
@@ -192,9 +197,11 @@ mod tests {
             ("*", None),
             ("raed-file", Some("; did you mean `read-file`?")),
             ("web-*", Some("`web-*`, and no tool is called that")),
+            ("files-write-*", None),
         ] {
             let rule = format!("{{id: r, action: deny, scope: tool, match: {{name: '{name}'}}}}");
-            let notes = stray_rules(&policies(&rule), &tools);
+            let of_a_server = |name: &str| name.starts_with("files-");
+            let notes = stray_rules(&policies(&rule), &tools, of_a_server);
             assert_eq!(notes.first().map(|note| note.contains(said.unwrap())), said.map(|_| true));
         }
     }

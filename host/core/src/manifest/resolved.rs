@@ -123,15 +123,17 @@ impl Manifest {
     }
 
     /// Says which rules are for tools that are none of `names`, the CKP names of all that are
-    /// known beside those of this manifest's own documents, and which relax for an annotation that
+    /// known beside those of this manifest's own documents, nor may come, and which relax for an annotation that
     /// neither these documents nor, as `is_declared` says, the other tools declare.
     pub fn stray_rules(
         &self,
         names: impl IntoIterator<Item = String>,
+        may_come: impl Fn(&str) -> bool,
         is_declared: impl Fn(&str) -> bool,
     ) -> Vec<String> {
         let own = self.tools.iter().map(|tool| tool.name.clone());
-        let mut notes = notes::stray_rules(&self.policies, &names.into_iter().chain(own).collect());
+        let known = names.into_iter().chain(own).collect();
+        let mut notes = notes::stray_rules(&self.policies, &known, may_come);
         let declares = |key: &str| {
             is_declared(key) || self.tools.iter().any(|tool| tool.declared().contains_key(key))
         };

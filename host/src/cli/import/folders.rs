@@ -13,6 +13,8 @@ use super::yaml::yaml;
 
 /// Folders whose programs every jail may run.
 const SYSTEM: [&str; 4] = ["/usr", "/bin", "/sbin", "/lib"];
+/// What the names of programs for Node.js end in.
+const SCRIPTS: [&str; 4] = ["cjs", "js", "mjs", "ts"];
 /// What may be done with a folder.
 const READ: &str = "ro";
 const WRITE: &str = "rw";
@@ -54,7 +56,8 @@ impl Made {
                 "`{name}` may {verb} {path}: narrow or widen that in {name}-sandbox.yaml"
             ));
         }
-        self.files.push((format!("{name}-sandbox.yaml"), document(name, &mounts)));
+        let document = document(&self.sandbox_name(name), &mounts);
+        self.files.push((format!("{name}-sandbox.yaml"), document));
     }
 
     /// Says whether a folder, which has no links in it, is the home folder or above it.
@@ -79,19 +82,30 @@ fn folder_of(path: &Path) -> Option<(PathBuf, &'static str)> {
     if path.is_dir() {
         return Some((path.canonicalize().ok()?, WRITE));
     }
-    let folder = path.parent().filter(|folder| folder.is_dir())?;
-    Some((folder.canonicalize().ok()?, if path.exists() { READ } else { WRITE }))
+    let folder = path.parent().filter(|folder| folder.is_dir())?.canonicalize().ok()?;
+    if !path.exists() {
+        return Some((folder, WRITE));
+    }
+    let packages = path.file_name().and_then(|name| packages_of(&folder.join(name)));
+    Some((packages.unwrap_or(folder), READ))
+}
+
+/// Returns the folder with the packages that a program for Node.js loads: the outermost `node_modules` above it,
+/// else the one with its `package.json`.
+fn packages_of(program: &Path) -> Option<PathBuf> {
+    let is_script = program.extension().is_some_and(|end| SCRIPTS.iter().any(|one| end == *one));
+    let named = |folder: &&Path| folder.file_name().is_some_and(|name| name == "node_modules");
+    let modules = program.ancestors().filter(named).last();
+    let is_project = |folder: &&Path| is_script && folder.join("package.json").is_file();
+    modules.or_else(|| program.ancestors().find(is_project)).map(Path::to_owned)
 }
 
 /// Returns the folder of a program that lies outside of the system: that of a whole environment where
 /// it is in the `bin` of one.
 fn own_folder(command: &Path) -> Option<PathBuf> {
     let folder = command.parent().filter(|_| command.is_absolute())?;
-    let above = folder.parent().filter(|above| {
-        above.file_name().is_some_and(|name| name == "node_modules")
-            || above.join("pyvenv.cfg").is_file()
-    });
-    Some(above.unwrap_or(folder).to_owned())
+    let environment = folder.parent().filter(|above| above.join("pyvenv.cfg").is_file());
+    Some(packages_of(command).unwrap_or_else(|| environment.unwrap_or(folder).to_owned()))
 }
 
 fn document(name: &str, mounts: &BTreeMap<PathBuf, &str>) -> String {
@@ -179,5 +193,24 @@ mod tests {
         let modules = Path::new("/opt/x/node_modules");
         assert_eq!(own_folder(&modules.join(".bin/srv")).unwrap(), modules);
         assert_eq!(own_folder(Path::new("srv")), None);
+    }
+
+    #[test]
+    fn a_program_for_node_is_granted_with_the_packages_that_it_loads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let (build, package) = (path.join("build"), path.join("node_modules/a/dist"));
+        for folder in [&build, &package] {
+            std::fs::create_dir_all(folder).unwrap();
+            std::fs::write(folder.join("index.js"), "").unwrap();
+        }
+        let granted = |file: &Path| folder_of(file).unwrap();
+        assert_eq!(granted(&build.join("index.js")), (build.clone(), READ));
+        for file in ["package.json", "build/data.db"] {
+            std::fs::write(path.join(file), "").unwrap();
+        }
+        assert_eq!(granted(&build.join("index.js")), (path.clone(), READ));
+        assert_eq!(granted(&build.join("data.db")), (build, READ));
+        assert_eq!(granted(&package.join("index.js")), (path.join("node_modules"), READ));
     }
 }

@@ -42,13 +42,26 @@ const FORMS: [Form; 3] = [
 /// Why nothing is made of a server, and what would be right.
 pub(super) type Unmade = (String, &'static str);
 
-/// Programs that fetch what they run, which a sandbox without a network cannot.
-const FETCHERS: [&str; 6] = ["npx", "uvx", "bunx", "pipx", "docker", "podman"];
+const FROM_NPM: &str =
+    "(`npm install --prefix DIR PACKAGE`), write its program, `DIR/node_modules/.bin/NAME`,";
+const FROM_PYPI: &str =
+    "(`python3 -m venv DIR`, `DIR/bin/pip install PACKAGE`), write its program, `DIR/bin/NAME`,";
+
+/// Programs that fetch what they run, which a sandbox without a network cannot, and how to do without.
+const FETCHERS: [(&str, &str); 6] = [
+    ("npx", FROM_NPM),
+    ("bunx", FROM_NPM),
+    ("uvx", FROM_PYPI),
+    ("pipx", FROM_PYPI),
+    ("docker", "itself, without a container, write its program"),
+    ("podman", "itself, without a container, write its program"),
+];
 
 impl Made {
     /// Takes in one server.
     pub(super) fn server(&mut self, given: &str, server: &Value) {
-        let name = self.free(&safe(given));
+        let servers: Vec<&str> = self.servers.keys().map(String::as_str).collect();
+        let name = apart(&safe(given), &servers);
         if name != given {
             self.todo.push(format!("`{given}` is called `{name}` here"));
         }
@@ -105,7 +118,7 @@ impl Made {
         // Behind a shell, documents still mean the program.
         let is_hidden = started != command && Path::new(command).is_absolute();
         let endpoint = if is_hidden { json!(format!("stdio://{command}")) } else { json!([]) };
-        let entry = json!({"command": started, "args": words, "env": env, "endpoint": endpoint, "sandbox": name});
+        let entry = json!({"command": started, "args": words, "env": env, "endpoint": endpoint, "sandbox": self.sandbox_name(name)});
         Ok(finished(entry, secrets))
     }
 
@@ -119,29 +132,25 @@ impl Made {
             self.todo.push(format!("`{name}` speaks the older event stream (SSE), which is not spoken here: name its newer address as `url`"));
         }
         self.sandbox(name, "", &[]);
-        let entry = json!({"url": url, "headers": headers, "sandbox": name});
+        let entry = json!({"url": url, "headers": headers, "sandbox": self.sandbox_name(name)});
         Ok(finished(entry, secrets))
     }
 
-    /// Returns `name`, or the first number behind it that nobody has: no other server, and no sandbox
-    /// that is there anyway.
-    fn free(&self, name: &str) -> String {
-        let alike = |one: &str| one.to_ascii_lowercase().replace('_', "-");
+    /// Returns what the sandbox of a server is called: as the server, unless a sandbox that is there anyway has
+    /// that name, or that of another server.
+    pub(super) fn sandbox_name(&self, name: &str) -> String {
         let own = builtin_profiles(Path::new("/")).unwrap_or_default();
-        let names = || own.keys().chain(self.servers.keys());
-        let taken = |name: &str| names().any(|other| alike(other) == alike(name));
-        if !taken(name) {
-            return name.to_owned();
-        }
-        (2..).map(|number| format!("{name}-{number}")).find(|name| !taken(name)).unwrap_or_default()
+        let made = self.servers.values().filter_map(|server| server.get("sandbox")?.as_str());
+        apart(name, &own.keys().map(String::as_str).chain(made).collect::<Vec<_>>())
     }
 
     /// Says why a program cannot be started as its client does: one that fetches what it runs, or that a client
     /// finds where this host does not look.
     fn note_program(&mut self, name: &str, command: &str) {
         let program = Path::new(command).file_name().and_then(|name| name.to_str());
-        if let Some(program) = program.filter(|program| FETCHERS.contains(program)) {
-            self.todo.push(format!("`{name}`: `{program}` fetches what it runs, and its sandbox has no network and runs nothing that it wrote: install the server into a folder, name its program as `command`, and mount the folder `ro` in {name}-sandbox.yaml"));
+        let fetcher = FETCHERS.iter().find(|(fetcher, _)| program == Some(*fetcher));
+        if let Some((fetcher, how)) = fetcher {
+            self.todo.push(format!("`{name}`: `{fetcher}` fetches what it runs, and its sandbox has no network and runs nothing that it wrote: install the server once {how} as `command`, and import that"));
         } else if !Path::new(command).is_absolute() && jail::find(command).is_none() {
             let not_found = jail::not_found(command);
             self.todo.push(format!("`{name}`: {not_found} as `command` and mount its folder `ro` in {name}-sandbox.yaml"));
@@ -182,6 +191,14 @@ fn finished(mut entry: Value, secrets: Vec<Value>) -> Value {
         entry.retain(|_, value| *value != json!({}) && *value != json!([]));
     }
     entry
+}
+
+/// Returns `name`, or it with the first number that makes it none of `taken`.
+fn apart(name: &str, taken: &[&str]) -> String {
+    let alike = |one: &str| one.to_ascii_lowercase().replace('_', "-");
+    let is_free = |name: &String| !taken.iter().any(|other| alike(other) == alike(name));
+    let numbered = (2_u32..).map(|number| format!("{name}-{number}"));
+    std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
 }
 
 /// Returns `name` as a server, or part of a secret, may be called.

@@ -98,7 +98,9 @@ impl Functions {
         at: Option<ComponentExportIndex>,
     ) -> Result<(), String> {
         for (name, item) in instance.exports(source.engine) {
-            if let ComponentItem::ComponentFunc(func) = item.ty {
+            if let ComponentItem::ComponentFunc(func) = item.ty
+                && !is_pythons(interface, name, &func)
+            {
                 let export = source.component.get_export_index(at.as_ref(), name);
                 self.add(source, Some(interface), name, &func, export)?;
             }
@@ -136,6 +138,12 @@ impl Functions {
             Some(_) => Err(format!("two of its functions would be the tool `{tool}`")),
         }
     }
+}
+
+/// Says whether a function is the one by which componentize-py prepares a component while it builds it: every
+/// component that it builds exports that, and no author means it as a tool.
+fn is_pythons(interface: &str, name: &str, func: &ComponentFunc) -> bool {
+    interface == "exports" && name == "init" && func.params().any(|(name, _)| name == "app-name")
 }
 
 /// Returns the tool that a function is.

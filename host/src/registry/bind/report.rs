@@ -71,7 +71,8 @@ impl Binder {
         let names = builtin::built_in_names().chain(served);
         let is_declared =
             |key: &str| draft.catalog.tools().any(|tool| tool.declared.contains_key(key));
-        draft.notes.extend(manifest.stray_rules(names, is_declared));
+        let may_come = |name: &str| draft.catalog.may_come(name);
+        draft.notes.extend(manifest.stray_rules(names, may_come, is_declared));
         let tools = || draft.catalog.tools().map(AsRef::as_ref);
         draft.notes.extend(Governance::idle(tools()));
         draft.notes.extend(tools().filter_map(Tool::unrecorded));

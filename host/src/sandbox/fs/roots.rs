@@ -28,7 +28,7 @@ pub enum RootError {
     #[error("mount {}: the profile also closes it", .0.display())]
     Closed(PathBuf),
     /// It is not there, or not a directory, or may not be opened.
-    #[error("open {}: {fault}", path.display())]
+    #[error("open {}: {fault}: mount a folder that is there and may be opened", path.display())]
     Open {
         /// The path as configured.
         path: PathBuf,

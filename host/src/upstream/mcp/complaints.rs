@@ -79,6 +79,12 @@ impl Text {
     }
 }
 
+/// Says whether a line is more than one of the calls that led to an error, as Node.js lists them.
+fn tells(line: &str) -> bool {
+    let text = line.trim_start();
+    !text.is_empty() && !(text.len() < line.len() && text.starts_with("at "))
+}
+
 impl Complaints {
     /// Hears the server of that name.
     pub(super) fn of(server: &str, secrets: Secrets) -> Self {
@@ -139,9 +145,11 @@ impl Complaints {
     pub(super) fn last_words(&self) -> String {
         let redactor = self.secrets.redactor();
         let mut lines = self.last.shown(&redactor);
+        lines.retain(|line| tells(line));
         // What the beginning has and the end does not.
         let first = if self.last.dropped > 0 || lines.len() > FIRST_MAX + LAST_MAX {
-            self.first.shown(&redactor).into_iter().take(FIRST_MAX).collect()
+            let first = self.first.shown(&redactor).into_iter();
+            first.filter(|line| tells(line)).take(FIRST_MAX).collect()
         } else {
             Vec::new()
         };
@@ -214,5 +222,13 @@ mod tests {
         assert!(said.starts_with(first) && said.ends_with("1999\\u{1b}"), "{said}");
         assert_eq!(heard("a\nb").last_words(), "; it said last: a / b");
         assert_eq!(heard("").last_words(), "");
+    }
+
+    #[test]
+    fn an_error_is_told_and_not_the_calls_that_led_to_it() {
+        let calls = "    at resolve (node:internal/modules/esm/resolve:873:9)\n".repeat(20);
+        let text = format!("node:873\n  throw e;\n\nError: no package\n{calls}\nNode.js v20\n");
+        let said = heard(&text).last_words();
+        assert_eq!(said, "; it said last: node:873 /   throw e; / Error: no package / Node.js v20");
     }
 }
