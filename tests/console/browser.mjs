@@ -429,9 +429,13 @@ try {
   await press("Enter");
   step("time that the machine slept counts");
 
+  await page.getByRole("link", { name: "Record" }).click();
+  await page.getByLabel("Tool", { exact: true }).fill("list_directory");
   await page.getByRole("button", { name: "Lock" }).click();
   await page.getByLabel("Operator’s credential").waitFor();
   assert.equal(await page.locator("#house li").count(), 0);
+  const left = await page.locator("#house").evaluate((house) => `${house.textContent} ${[...house.querySelectorAll("input[name=tool], #tools-find")].map((one) => one.value).join(" ")}`);
+  for (const word of ["It holds", "Of the last", "list_directory"]) assert(!left.includes(word), left);
   assert.deepEqual(wrongs, []);
   step("it locks, and leaves nothing behind");
 } catch (error) {

@@ -128,8 +128,10 @@ function lock(why = "") {
   key = "";
   state = undefined;
   for (const list of document.querySelectorAll("#house ul, #house ol, #house dl")) list.replaceChildren();
-  put("said", "");
-  put("link", "");
+  for (const id of ["said", "link", "tally", "tools-said", "found-said", "log-said"]) put(id, "");
+  $("search").reset();
+  $("tools-find").value = "";
+  show("older", false);
   put("lead", "Looking…");
   document.title = "clawhost";
   show("house", false);
