@@ -196,6 +196,16 @@ async function news(change) {
   await after;
 }
 const gone = (locator) => locator.waitFor({ state: "detached" });
+/** Asks the host as another operator does. */
+async function elsewhere(method, params = {}) {
+  const answer = await fetch(`http://${address}/console/api`, {
+    method: "POST", headers: { "content-type": "application/json", authorization: `Bearer ${operator}` },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: `clawhost.${method}`, params }),
+  });
+  return (await answer.json()).result;
+}
+/** Waits until what has the focus says so. */
+const focused = (text) => page.waitForFunction((text) => document.activeElement !== document.body && document.activeElement.innerText.includes(text), text);
 
 try {
   await page.goto(`http://${address}/console`);
@@ -312,6 +322,23 @@ try {
   await gone(card("index-runs"));
   step("a number is shown in its own digits, and no name makes an argument seem cut");
 
+  const above = call("write_file", { path: "above.md", content: "1" });
+  await card("above.md").waitFor();
+  const below = call("write_file", { path: "below.md", content: "1" });
+  await card("below.md").waitFor();
+  await card("below.md").getByText("Say more").click();
+  await card("below.md").getByLabel("When denied").focus();
+  await page.keyboard.type("not ");
+  const [oldest] = (await elsewhere("approvals.list")).pending;
+  await elsewhere("approvals.deny", { id: oldest.id });
+  await above;
+  await gone(card("above.md"));
+  await page.keyboard.type("now");
+  await card("below.md").getByRole("button", { name: "Deny" }).press("Enter");
+  assert((await below).includes("not now"));
+  await gone(card("below.md"));
+  step("whoever types goes on when another call is answered elsewhere");
+
   const third = call("write_file", { path: "a.md", content: "1" });
   await card("a.md").waitFor();
   await card("a.md").getByText("Say more").click();
@@ -322,8 +349,9 @@ try {
   await third;
   await call("write_file", { path: "b.md", content: "2" });
   await page.getByText("Standing approvals").click();
-  await page.getByRole("button", { name: /^Revoke/ }).click();
+  await page.getByRole("button", { name: /^Revoke/ }).press("Enter");
   await gone(page.locator("#leases li"));
+  await focused("Nothing waits for you.");
   step("a lease covers the next call, and is revoked");
 
   for (let n = 0; n < 3; n++) await call("index__fails", {});
@@ -348,8 +376,9 @@ try {
   assert.equal(await page.evaluate(() => window.pwned), undefined);
   step("a hostile description is text, and makes no element");
   await look_up.getByLabel("Why, for its callers").fill("until the review");
-  await look_up.getByRole("button", { name: /^Disable/ }).click();
+  await look_up.getByRole("button", { name: /^Disable/ }).press("Enter");
   await page.locator("#tools .state.disabled").waitFor();
+  await focused("index__look_up");
   assert((await call("index__look_up", { q: "x" })).includes("until the review"));
   await looked("tools");
   await page.getByRole("button", { name: "Enable index__look_up" }).click();
@@ -377,15 +406,36 @@ try {
   await looked("health");
   step("the log holds");
 
+  await page.evaluate(() => {
+    window.timeout = AbortSignal.timeout;
+    AbortSignal.timeout = (ms) => window.timeout.call(AbortSignal, ms / 100);
+  });
+  const never = (route) => asks("news")(route.request()) ? undefined : route.fallback();
+  await page.route("**/console/api", never);
+  await call("read_file", { path: "notes.md" });
+  await page.getByText("The host does not answer.").waitFor();
+  await page.evaluate(() => { AbortSignal.timeout = window.timeout; });
+  await page.getByRole("button", { name: "Lock" }).click();
+  await page.unroute("**/console/api", never);
+  await page.getByLabel("Operator’s credential").fill(operator);
+  await press("Enter");
+  await page.getByText("It holds:").waitFor();
+  assert.equal(await page.locator("#link").innerText(), "");
+  step("a host that stands still is told, and no more once the page is opened anew");
+
   await page.evaluate(() => { const now = Date.now; Date.now = () => now() + 31 * 60_000; });
   await page.getByText("Locked after half an hour untouched.").waitFor();
   await page.getByLabel("Operator’s credential").fill(operator);
   await press("Enter");
   step("time that the machine slept counts");
 
+  await page.getByRole("link", { name: "Record" }).click();
+  await page.getByLabel("Tool", { exact: true }).fill("list_directory");
   await page.getByRole("button", { name: "Lock" }).click();
   await page.getByLabel("Operator’s credential").waitFor();
   assert.equal(await page.locator("#house li").count(), 0);
+  const left = await page.locator("#house").evaluate((house) => `${house.textContent} ${[...house.querySelectorAll("input[name=tool], #tools-find")].map((one) => one.value).join(" ")}`);
+  for (const word of ["It holds", "Of the last", "list_directory"]) assert(!left.includes(word), left);
   assert.deepEqual(wrongs, []);
   step("it locks, and leaves nothing behind");
 } catch (error) {

@@ -182,7 +182,7 @@ impl Approvals {
         self.0.board.lock().waiting.get(id).map(|waiting| waiting.pending.clone())
     }
 
-    /// Returns a receiver that changes whenever a question comes or goes.
+    /// Returns a receiver that changes whenever a question or a lease comes or goes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }
@@ -200,7 +200,9 @@ impl Approvals {
     /// # Errors
     /// [`DatabaseError`]: it may still be in force.
     pub async fn revoke(&self, id: &str) -> Result<bool, DatabaseError> {
-        self.0.leases.revoke(id).await
+        let was_there = self.0.leases.revoke(id).await?;
+        self.changed();
+        Ok(was_there)
     }
 
     /// Denies every question that waits, and every later one: the host stops.
@@ -254,6 +256,7 @@ impl Approvals {
         let granted = granted.await.inspect_err(|error| {
             tracing::warn!(%error, tool = asked.tool, "the call is approved, without its lease");
         });
+        self.changed();
         granted.is_ok()
     }
 

@@ -345,12 +345,36 @@ async fn an_approver_who_leaves_while_a_lease_is_stored_has_approved() {
 }
 
 #[tokio::test]
+async fn who_watches_is_told_again_once_a_lease_is_stored() {
+    let database = database();
+    let (approvals, _clock, _way) = board_on(database.clone());
+    let (id, call) = posted(&approvals, asked("a", json!({}))).await;
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let mut busy = Box::pin(database.run(move |_| Ok(released.recv().is_ok())));
+    assert!(futures_util::poll!(&mut busy).is_pending());
+    let minute = lease(Until::Time(Duration::from_secs(60)), Covers::Any);
+    let mut answer = Box::pin(approvals.answer(&id, None, minute, &Approver::Operator));
+    assert!(futures_util::poll!(&mut answer).is_pending());
+    // The question is off the board, and its lease is not there yet.
+    let mut changes = approvals.changes();
+    changes.mark_unchanged();
+    release.send(()).unwrap();
+    assert!(answer.await);
+    assert!(call.await.unwrap().is_ok());
+    assert!(changes.has_changed().unwrap());
+    assert_eq!(approvals.leases().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_revoked_lease_covers_nothing() {
     let (approvals, _clock, _way) = board();
     for until in [Until::Session, Until::Time(Duration::from_secs(60))] {
         approve(&approvals, asked("a", json!({})), lease(until, Covers::Any)).await;
         let id = approvals.leases().await.unwrap().remove(0).id;
+        let mut changes = approvals.changes();
+        changes.mark_unchanged();
         assert!(approvals.revoke(&id).await.unwrap());
+        assert!(changes.has_changed().unwrap());
         assert!(!approvals.revoke(&id).await.unwrap());
         assert!(!is_leased(&approvals, asked("a", json!({}))).await);
     }

@@ -14,6 +14,7 @@ use super::metrics::{self, Metrics};
 use super::record::Record;
 use crate::clock::now_ms;
 use crate::outbox::Outbox;
+use crate::random;
 use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
 
@@ -118,12 +119,33 @@ impl Inner {
     }
 }
 
+/// Returns what stands beside all that a host sends. Each has an id of its own: of hosts beside each other a collector
+/// would take the sums of one for those of another.
 fn resource(claw: &str) -> Resource {
+    let instance = random::uuid().ok().map(|id| KeyValue::new("service.instance.id", id));
     Resource::builder_empty()
         .with_attributes([
             KeyValue::new("service.name", "clawhost"),
             KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
             KeyValue::new("clawhost.claw", claw.to_owned()),
         ])
+        .with_attributes(instance)
         .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::Key;
+
+    use super::*;
+
+    #[test]
+    fn hosts_beside_each_other_are_told_apart() {
+        let [one, other] = ["claw", "claw"].map(resource);
+        let id = Key::new("service.instance.id");
+        assert!(one.get(&id).is_some());
+        assert_ne!(one.get(&id), other.get(&id));
+        let claw = Key::new("clawhost.claw");
+        assert_eq!(one.get(&claw), other.get(&claw));
+    }
 }

@@ -5,6 +5,10 @@ const IDLE_MS = 30 * 60_000;
 const CALLS_MAX = 300;
 const SHIFT_MS = 600;
 const RETRY_MS = 3_000;
+// News come within 25 seconds. Without an end a connection that broke unnoticed would be waited for.
+const ANSWER_MS = 40_000;
+// What changes without a record is looked at so often where calls never pause.
+const LOOK_MS = 25_000;
 // Records after which what rests, what changed and what is switched may be another.
 const TURNS = /^(tool|pin|anomaly|registry)\.|^host\.reloaded/;
 const UNENDED = new Set(["running", "waiting"]);
@@ -26,23 +30,24 @@ function el(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Makes the children of `list` those of `items`, each made once and found again by its name. */
+/**
+ * Makes the children of `list` those of `items`, each made once and found again by its name; says whether some went,
+ * and the focus with them. They go first: what stays is not moved, so whoever types in it types on.
+ */
 function sync(list, items, name, make, renew = () => {}) {
   const old = new Map([...list.children].map((child) => [child.dataset.name, child]));
-  let lost = false;
+  const names = items.map(name);
+  const wanted = new Set(names);
+  const outdated = [...list.children].filter((child) => !wanted.has(child.dataset.name));
+  const lost = outdated.some((child) => child.contains(document.activeElement));
+  for (const child of outdated) child.remove();
   items.forEach((item, at) => {
-    const called = name(item);
-    const child = old.get(called) ?? make(item);
-    child.dataset.name = called;
-    old.delete(called);
+    const child = old.get(names[at]) ?? make(item);
+    child.dataset.name = names[at];
     if (list.children[at] !== child) list.insertBefore(child, list.children[at] ?? null);
     renew(child, item);
   });
-  for (const child of old.values()) {
-    lost ||= child.contains(document.activeElement);
-    child.remove();
-  }
-  return { removed: old.size > 0, lost };
+  return { removed: outdated.length > 0, lost };
 }
 
 const put = (id, text) => { if ($(id).textContent !== text) $(id).textContent = text; };
@@ -74,10 +79,11 @@ function when(time) {
     today ? clock : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${clock.slice(0, 5)}`);
 }
 
-/** Asks the host; throws an Error with its words, and `status` where the request itself failed. */
-async function ask(method, params = {}) {
+/** Asks the host, for so long; throws an Error with its words, and `status` where the request itself failed. */
+async function ask(method, params = {}, ms = undefined) {
+  const signal = ms ? AbortSignal.any([gone.signal, AbortSignal.timeout(ms)]) : gone.signal;
   const answer = await fetch("/console/api", {
-    method: "POST", credentials: "omit", cache: "no-store", redirect: "error", signal: gone.signal,
+    method: "POST", credentials: "omit", cache: "no-store", redirect: "error", signal,
     headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: `clawhost.${method}`, params }),
   });
@@ -98,7 +104,7 @@ $("login").addEventListener("submit", async (event) => {
   gone = new AbortController();
   try {
     if (!/^[\x21-\x7e]+$/.test(key)) throw Object.assign(new Error(), { status: 401 });
-    begin(await ask("news"));
+    begin(await ask("news", {}, ANSWER_MS));
   } catch (error) {
     key = "";
     put("refused", { 401: "This host does not know that credential.", 403: "That is an agent’s token. The console opens with the operator’s credential." }[error.status] ?? `The host does not answer: ${error.message}`);
@@ -122,7 +128,10 @@ function lock(why = "") {
   key = "";
   state = undefined;
   for (const list of document.querySelectorAll("#house ul, #house ol, #house dl")) list.replaceChildren();
-  put("said", "");
+  for (const id of ["said", "link", "tally", "tools-said", "found-said", "log-said"]) put(id, "");
+  $("search").reset();
+  $("tools-find").value = "";
+  show("older", false);
   put("lead", "Looking…");
   document.title = "clawhost";
   show("house", false);
@@ -149,7 +158,7 @@ setInterval(() => {
 async function follow(signal) {
   while (!signal.aborted) {
     try {
-      take(await ask("news", { seen: state.seen }));
+      take(await ask("news", { seen: state.seen }, ANSWER_MS));
       put("link", "");
     } catch (error) {
       if (signal.aborted) return;
@@ -166,6 +175,8 @@ function take(news) {
   // How those ended that were under way may be among what was skipped.
   if (another || news.skipped) state.calls.clear();
   const catalog = news.seen.catalog !== state.seen?.catalog;
+  // An answer may have been one for later calls as well.
+  const answered = news.seen.asked !== state.seen?.asked;
   state.skew = news.now_ms - Date.now();
   state.seen = news.seen;
   state.running = news.running;
@@ -178,8 +189,8 @@ function take(news) {
   while (state.calls.size > CALLS_MAX) state.calls.delete(state.calls.keys().next().value);
   questions(news);
   calls();
-  const quiet = news.records.length === 0;
-  if (first || another || quiet || catalog || news.records.some((one) => TURNS.test(one.event))) look();
+  const due = news.records.length === 0 || Math.abs(Date.now() - state.looked) > LOOK_MS;
+  if (first || another || due || catalog || answered || news.records.some((one) => TURNS.test(one.event))) look();
 }
 
 function note(record) {
@@ -192,9 +203,10 @@ function note(record) {
 async function look() {
   if (state.looking) { state.again = true; return; }
   state.looking = true;
+  state.looked = Date.now();
   try {
     const [tools, quarantine, pins, leases] = await Promise.all(
-      ["tools.list", "quarantine.list", "pins.list", "approvals.leases"].map((what) => ask(what)));
+      ["tools.list", "quarantine.list", "pins.list", "approvals.leases"].map((what) => ask(what, {}, ANSWER_MS)));
     Object.assign(state, { tools, quarantine, pins: pins.pins });
     standing(leases.leases);
     attention();
@@ -316,12 +328,13 @@ function question(one) {
 function standing(leases) {
   show("leases-part", leases.length > 0);
   put("count-leases", String(leases.length));
-  sync($("leases"), leases, (one) => one.id, (one) => {
+  const { lost } = sync($("leases"), leases, (one) => one.id, (one) => {
     const covers = one.covers === "any" ? "any arguments" : one.covers?.exactly ? "exactly the same arguments" : Object.entries(one.covers?.matching ?? {}).map(([name, fits]) => `${name}=${fits}`).join(", ");
     const ends = one.ends_at_ms ? `until ${new Date(one.ends_at_ms).toLocaleString("en-GB")}` : "until the host stops";
     return el("li", { class: "line" }, el("span", {}, el("code", {}, one.tool), ` for ${one.principal}, with ${covers}, ${ends}`),
       el("button", { click: acted("approvals.revoke", { id: one.id }, "Revoked"), "aria-label": `Revoke the approval of ${one.tool} for ${one.principal}` }, "Revoke"));
   });
+  if (lost) (leases.length > 0 ? $("leases-part").querySelector("summary") : $("lead")).focus();
 }
 
 /** Returns what a button does that asks for one thing and then looks again. */
@@ -421,15 +434,19 @@ function toolbox() {
   const found = tools.filter((tool) => `${tool.name} ${tool.may_touch} ${tool.origin} ${tool.description}`.toLowerCase().includes(wanted));
   const disabled = tools.filter((tool) => tool.policy === "disabled").length;
   put("tools-said", `${plural(tools.length, "tool is", "tools are")} here${disabled > 0 ? `, ${disabled} of them disabled` : ""}${loading.length > 0 ? `; ${loading.length} still load` : ""}.`);
-  sync($("tools"), found, (tool) => JSON.stringify([tool, switchOf(tool)]), tool);
+  const held = document.activeElement?.closest("[data-tool]")?.dataset.tool;
+  const { lost } = sync($("tools"), found, (tool) => JSON.stringify([tool, switchOf(tool)]), tool);
+  // The focus goes to the card that stands for the same tool now.
+  if (lost) ([...$("tools").children].find((card) => card.dataset.tool === held)?.querySelector("h2") ?? $("h-tools")).focus();
   put("tools-none", tools.length === 0 ? "No tool is served. List tools under `tools:` of the manifest." : "No tool is called so or touches that.");
   show("tools-none", found.length === 0);
   const here = new Set(tools.map((one) => one.uri.split("/").pop()));
   const unserved = [...refused.map((one) => ({ ...one, name: `${one.source} ${one.reason}` })), ...off.filter((one) => !here.has(one.tool)).map((one) => ({ ...one, name: `off ${one.tool}` }))];
   show("unserved-part", unserved.length > 0);
-  sync($("unserved"), unserved, (one) => one.name, (one) => one.tool
+  const served = sync($("unserved"), unserved, (one) => one.name, (one) => one.tool
     ? el("li", { class: "line" }, el("span", {}, el("code", {}, one.tool), " is switched off, and nobody offers it now"), el("button", { click: acted("tools.enable", { tool: one.tool }, `Enabled: ${one.tool}`), "aria-label": `Enable ${one.tool}` }, "Enable"))
     : el("li", {}, el("p", {}, one.source), el("p", { class: "quiet" }, one.reason)));
+  if (served.lost) $("h-tools").focus();
 }
 $("tools-find").addEventListener("input", toolbox);
 
@@ -448,8 +465,8 @@ function tool(one) {
     : el("button", { class: "bad", click: acted("tools.disable", () => ({ tool: ckp, ...(reason.value && { reason: reason.value }) }), `Disabled: ${one.name}`, said), "aria-label": `Disable ${one.name}` }, "Disable");
   const touch = one.may_touch !== "nothing" ? `${one.may_touch.charAt(0).toUpperCase()}${one.may_touch.slice(1)}.`
     : one.kind === "bridged" ? "Calls its MCP server, and touches nothing of this machine itself." : "Touches nothing.";
-  return el("li", { class: "card tight" },
-    el("h2", {}, el("b", {}, one.name), el("span", { class: "quiet" }, one.kind), el("span", { class: `state ${one.policy} left` }, POLICY[one.policy] ?? one.policy)),
+  return el("li", { class: "card tight", "data-tool": one.uri },
+    el("h2", { tabindex: -1 }, el("b", {}, one.name), el("span", { class: "quiet" }, one.kind), el("span", { class: `state ${one.policy} left` }, POLICY[one.policy] ?? one.policy)),
     el("p", {}, touch),
     off && el("p", { class: "why" }, `Neither listed nor called${off.reason ? `: ${off.reason}` : ""}. Since `, when(off.since_ms), "."),
     one.quarantine.length > 0 && el("p", { class: "why" }, `Rests for ${one.quarantine.map((hold) => hold.principal).join(", ")}.`),

@@ -363,13 +363,13 @@ fn charge(api: &Api, body: &[u8]) -> Option<(Option<Used>, u64)> {
 mod tests {
     use http::Method;
 
-    use super::super::api::Stored;
+    use super::super::api::StoredCall;
     use super::*;
 
     #[test]
     fn what_writes_nothing_uses_nothing_however_long_its_answer_is() {
         let (path, query) = ("/v1/responses/r".to_owned(), String::new());
-        let stored = Api::Stored(Stored { method: Method::GET, path, query });
+        let stored = Api::Stored(StoredCall { method: Method::GET, path, query });
         let answer =
             br#"{"output":[{"text":"said before"}],"usage":{"input_tokens":7,"output_tokens":9}}"#;
         let none = Some((Some(Used::default()), 0));

@@ -183,7 +183,7 @@ async fn names_that_are_alike_become_one() {
     db.execute_batch(first).unwrap();
     for tool in ["a_b", "a.b", "A b", "other"] {
         let tool = seen(tool, "d");
-        insert(&db, "s", &tool, PinMode::FirstUse, 0).unwrap();
+        insert(&db, "s", &tool, true, 0).unwrap();
     }
     later.iter().for_each(|step| db.execute_batch(step).unwrap());
     let text = "SELECT tool FROM pins ORDER BY tool";

@@ -142,7 +142,7 @@ mod tests {
     fn of_what_a_client_says_of_itself_no_more_is_kept_than_it_is_asked_for() {
         let said = json!({"elicitation": {}, "roots": {}, "experimental": {"x": {"a": [1, 2]}}, "extensions": {"y": {}}});
         let can = serde_json::from_value(said).unwrap();
-        let kept = Session::new(Life::default(), Some(can)).can.unwrap();
+        let kept = WrapSession::new(ProgramLife::default(), Some(can)).can.unwrap();
         assert!(kept.elicitation.is_some() && kept.roots.is_some());
         assert!(kept.experimental.is_none() && kept.extensions.is_none());
     }
