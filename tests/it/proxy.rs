@@ -352,7 +352,9 @@ async fn the_longest_answer_of_small_calls_is_a_short_refusal_or_a_stream() {
         assert_eq!(got.body.contains("calls at once"), status == 502);
         // The turn may have lasted so long that the stream had begun.
         assert!(got.status == status || got.status == 200, "{}", got.status);
-        assert!(got.body.len() < 100_000, "{}", got.body.len());
+        // What else the answer says is in a stream once.
+        let most = if status == 502 { 100_000 } else { 1_100_000 };
+        assert!(got.body.len() < most, "{}", got.body.len());
     }
 }
 
