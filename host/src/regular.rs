@@ -6,12 +6,13 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufRead, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cap_std::fs::{Dir, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
+
+use crate::random;
 
 /// No link is followed to what is opened so, and nothing is waited for: opening a FIFO would block.
 const UNLINKED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
@@ -123,13 +124,13 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// # Errors
 /// As [`replace`].
 pub(crate) fn replace_in(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
-    static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    // Its own name in all processes and threads: nobody writes into what another one is about to rename.
-    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    let aside = format!(".{name}.{}.{number}", std::process::id());
+    // Nobody writes into what another one is about to rename, or has renamed: processes of two containers may have
+    // the same number.
+    let number = u64::from_ne_bytes(random::bytes().map_err(io::Error::other)?);
+    let aside = format!(".{name}.{number}");
     let mut open = cap_std::fs::OpenOptions::new();
-    let open = open.write(true).create(true).truncate(true).mode(0o600);
-    let written = dir.open_with(&aside, open).and_then(|mut file| file.write_all(bytes));
+    let open = open.write(true).create_new(true).mode(0o600);
+    let written = dir.open_with(&aside, open)?.write_all(bytes);
     let done = written.and_then(|()| dir.rename(&aside, dir, name));
     if done.is_err() {
         drop(dir.remove_file(&aside));
@@ -228,6 +229,20 @@ mod tests {
         replace_in(&dir, "taken", b"after").unwrap_err();
         drop(beside(&file, b"never", 0o600).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn nobody_writes_into_what_a_process_of_the_same_number_puts_in_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = folder.path().join("other");
+        std::fs::write(&other, "mapped").unwrap();
+        for number in 0..1_000 {
+            let aside = format!(".file.{}.{number}", std::process::id());
+            std::fs::hard_link(&other, folder.path().join(aside)).unwrap();
+        }
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        replace_in(&dir, "file", b"once more").unwrap();
+        assert_eq!(std::fs::read(&other).unwrap(), b"mapped");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::Stdio;
 
 use clawhost_core::limits::{WRAP_STREAMS_MAX, WRAP_UNASKED_BYTES_MAX};
 use clawhost_tests::wait::block_until;
@@ -137,6 +138,22 @@ fn call(served: &Served, session: &str, id: &Value, tool: &str, arguments: &Valu
 /// Greets until the program is there.
 fn begun(served: &Served) -> Answer {
     block_until("the program", || Some(greet(served)).filter(|met| met.0 == 200))
+}
+
+#[test]
+fn the_folder_of_what_hosts_run_is_granted_to_no_wrapped_server() {
+    let Some(cli) = prepared() else { return };
+    let script = cli.here().join("server/server.py");
+    // What is not refused ends all the same: nobody can listen there.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let program = ["--", PYTHON, script.to_str().unwrap()];
+    let mut command = cli.command(&[&["wrap", "--http", &address], &program[..]].concat());
+    // In the folder that the profile mounts.
+    command.env("XDG_CACHE_HOME", cli.here().join("server")).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("a folder of this host's own"), "{told}");
 }
 
 #[test]

@@ -111,11 +111,11 @@ impl Parking {
     /// Returns a place for one parked call whose arguments have so many `bytes`, where there is room for it. Short
     /// ones take none of the bytes, so that long ones of others are not in their way.
     pub fn place(&self, bytes: usize) -> Option<ParkingPlace> {
-        let _one = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        let one = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let long = if bytes > SCREENED_AT_ONCE_BYTES_MAX { bytes } else { 0 };
         let long = u32::try_from(long).ok()?;
-        let _bytes = Arc::clone(&self.bytes).try_acquire_many_owned(long).ok()?;
-        Some(ParkingPlace { _one, _bytes })
+        let long = Arc::clone(&self.bytes).try_acquire_many_owned(long).ok()?;
+        Some(ParkingPlace { _one: one, _bytes: long })
     }
 
     /// Lets `call` go on in a task of its own; `questions` holds the ids of those on which it waits, and

@@ -24,6 +24,7 @@ use crate::regular;
 use crate::sandbox::Backends;
 use crate::secrets::{Secret, Secrets};
 use crate::serve::{HttpOptions, Shutdown, WrapOptions, serve_wrapped};
+use crate::state::{CACHE_OPTION, FolderEnv, cache_folder, own_folder};
 use crate::upstream::mcp::{Restart, Server, ServerOffers, ServerParts, State};
 
 /// What stands before the names of this verb's variables.
@@ -103,7 +104,11 @@ pub(super) async fn run(args: WrapArgs) -> Result<u8, Fail> {
         let reason = "a token is needed where others can reach the address";
         return Err(Fail::usage(reason, "say which with --token-file FILE"));
     }
-    let backends = Backends { secrets: secrets.clone(), ..Backends::none() };
+    // Of no use to it, but hosts of this user run what lies there.
+    let code_folder = cache_folder(&FolderEnv::from_process())
+        .and_then(|folder| own_folder(&folder, CACHE_OPTION))
+        .ok();
+    let backends = Backends { secrets: secrets.clone(), code_folder, ..Backends::none() };
     let plan = plan_alone(&entry, &manifest, &backends).map_err(|reason| {
         let profiles: Vec<_> = manifest.profiles.keys().map(String::as_str).collect();
         let hint = format!(

@@ -194,7 +194,7 @@ impl Loaded {
         let code = cache.and_then(|cache| cache.code(&listed.name, listed.hash));
         let runtime = self.engine.runtime(self.is_p3)?;
         let anew = |error: &_| tracing::warn!("cached code cannot be used: {error:#}");
-        let component = code.and_then(|code| runtime.map(&code).inspect_err(anew).ok());
+        let component = code.and_then(|code| runtime.cached(&code).inspect_err(anew).ok());
         component.map(|component| runtime.linked(&component, &Docs::default())).transpose()
     }
 
@@ -293,6 +293,18 @@ mod tests {
         let (one, other) = tokio::join!(loaded.code(), loaded.code());
         assert!(std::ptr::eq(one.ok().unwrap(), other.ok().unwrap()));
         assert_eq!(reads.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn code_that_cannot_be_mapped_is_copied() {
+        let cache = tempfile::tempdir().unwrap();
+        let (loaded, _) = listed(&cache, artifact("calculator").bytes).await;
+        let listed = loaded.listed.as_ref().unwrap();
+        let file = loaded.engine.cache.as_ref().unwrap().code(&listed.name, listed.hash).unwrap();
+        let runtime = loaded.engine.runtime(loaded.is_p3).ok().unwrap();
+        for component in [runtime.copy(&file), runtime.cached(&file)] {
+            assert!(runtime.linked(&component.unwrap(), &Docs::default()).is_ok());
+        }
     }
 
     #[tokio::test]

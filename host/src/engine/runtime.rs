@@ -1,6 +1,7 @@
 //! A wasmtime engine and its linker: what compiled code becomes callable with.
 
 use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
@@ -25,24 +26,36 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
-    /// Returns the component that was just compiled to `code`.
+    /// Returns the component that was compiled to `code`.
     ///
     /// # Errors
     /// It is of another engine, or of a component that is too large for this one.
     pub(super) fn restore(&self, code: &[u8]) -> wasmtime::Result<Component> {
         #[expect(unsafe_code, reason = "compiled code is loaded as wasmtime offers only unsafely")]
-        // SAFETY: `deserialize` runs what it is given. The bytes are what this host's Cranelift wrote: here, or in
-        // the program of its own that was just started for it.
+        // SAFETY: `deserialize` runs what it is given. The bytes are what this host's Cranelift wrote: here, in the
+        // program of its own that was just started for it, or before, and kept in the file that `map` takes as well.
         unsafe {
             Component::deserialize(&self.engine, code)
         }
     }
 
-    /// Returns the component whose code `cached` begins with. It is mapped and not copied.
+    /// Returns the component whose code `cached` begins with: mapped and not copied, but where the system runs nothing
+    /// of its file system (`noexec`).
     ///
     /// # Errors
-    /// As [`restore`](Self::restore), and where the file cannot be mapped.
-    pub(super) fn map(&self, cached: &File) -> wasmtime::Result<Component> {
+    /// As [`restore`](Self::restore), and where the file cannot be read.
+    pub(super) fn cached(&self, cached: &File) -> wasmtime::Result<Component> {
+        self.map(cached).or_else(|_| self.copy(cached))
+    }
+
+    pub(super) fn copy(&self, mut cached: &File) -> wasmtime::Result<Component> {
+        let mut code = Vec::new();
+        cached.rewind()?;
+        cached.read_to_end(&mut code)?;
+        self.restore(&code)
+    }
+
+    fn map(&self, cached: &File) -> wasmtime::Result<Component> {
         // By its handle: another file may have taken its name.
         let file = Path::new(HANDLES).join(cached.as_raw_fd().to_string());
         #[expect(unsafe_code, reason = "compiled code is loaded as wasmtime offers only unsafely")]

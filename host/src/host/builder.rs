@@ -153,7 +153,7 @@ impl HostBuilder {
         self
     }
 
-    /// Keeps compiled code from one run to the next.
+    /// Keeps compiled code from one run to the next. It is run, so no tool is granted the folder that it lies in.
     #[must_use]
     pub fn cache(mut self, cache: Option<CodeCache>) -> Self {
         self.cache = cache;

@@ -145,6 +145,10 @@ pub(super) fn retain_beside(
     part: i64,
     now_ms: i64,
 ) -> rusqlite::Result<()> {
+    // Else each part would be looked at, and there is one for each owner.
+    if plan.max_age_ms.is_none() {
+        return Ok(());
+    }
     let sql = "SELECT id FROM memory_parts other WHERE store = ?1 AND id <> ?2 AND EXISTS
         (SELECT 1 FROM memory_entries WHERE part = other.id AND at_ms < ?3) LIMIT 1";
     let since = since_ms(plan, now_ms);
