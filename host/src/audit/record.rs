@@ -99,12 +99,16 @@ impl Draft {
         // As long as many a record, so that it does not grow in steps.
         let mut text = Vec::with_capacity(1_024);
         let mut gaps = [0; OWN.len()];
+        // Both are in order: each of these has its place before the first fact behind it.
+        let mut own = gaps.iter_mut().zip(OWN).peekable();
         for (name, fact) in facts.iter() {
+            while let Some((gap, _)) = own.next_if(|(_, own)| *own < name) {
+                *gap = text.len();
+            }
             fact.append(name, &mut text);
             text.push(b',');
-            let behind = gaps.iter_mut().zip(OWN).filter(|(_, own)| name < *own);
-            behind.for_each(|(gap, _)| *gap = text.len());
         }
+        own.for_each(|(gap, _)| *gap = text.len());
         Self { event: event.name(), facts: String::from_utf8(text).unwrap_or_default(), gaps }
     }
 
