@@ -91,6 +91,7 @@ impl CodeCache {
     ///
     /// # Errors
     /// The folder cannot be used, or others may write to it.
+    #[expect(clippy::disallowed_methods, reason = "the cache folder becomes a handle here, once")]
     pub fn open(folder: &Path, key: [u8; blake3::KEY_LEN]) -> Result<Self, FolderError> {
         let folder = own_folder(folder, CACHE_OPTION)?;
         let dir = Dir::open_ambient_dir(&folder, ambient_authority());

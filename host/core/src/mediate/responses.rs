@@ -312,14 +312,14 @@ fn item_events((index, mut item): (usize, Value)) -> impl Iterator<Item = Said> 
     let parts = parts.into_iter().flat_map(move |(list, number, at, part)| {
         let mut place = place.clone();
         set(&mut place, number, at.into());
-        part_events(list, &place, part)
+        part_events(list, &place, &part)
     });
     std::iter::once(begin).chain(parts).chain(written).chain([end])
 }
 
 /// Returns the events of one part of an item.
-fn part_events(list: &str, place: &Value, part: Value) -> Vec<Said> {
-    let (name, key) = match text(&part, "type") {
+fn part_events(list: &str, place: &Value, part: &Value) -> Vec<Said> {
+    let (name, key) = match text(part, "type") {
         "output_text" => ("output_text", "text"),
         "reasoning_text" => ("reasoning_text", "text"),
         "refusal" => ("refusal", "refusal"),
@@ -346,7 +346,7 @@ fn part_events(list: &str, place: &Value, part: Value) -> Vec<Said> {
         let [delta, done] = texts_of(name, key, place, &said);
         events.extend([delta].into_iter().chain(notes).chain([done]));
     }
-    events.push((format!("response.{list}.done"), with(&[("part", &part)])));
+    events.push((format!("response.{list}.done"), with(&[("part", part)])));
     events
 }
 

@@ -82,7 +82,8 @@ impl Text {
 /// Says whether a line is more than one of the calls that led to an error, as Node.js lists them.
 fn tells(line: &str) -> bool {
     let text = line.trim_start();
-    !text.is_empty() && !(text.len() < line.len() && text.starts_with("at "))
+    let is_frame = text.len() < line.len() && text.starts_with("at ");
+    !text.is_empty() && !is_frame
 }
 
 impl Complaints {
