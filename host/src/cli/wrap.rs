@@ -24,7 +24,7 @@ use crate::regular;
 use crate::sandbox::Backends;
 use crate::secrets::{Secret, Secrets};
 use crate::serve::{HttpOptions, Shutdown, WrapOptions, serve_wrapped};
-use crate::state::{CACHE_OPTION, FolderEnv, cache_folder, own_folder};
+use crate::state::{FolderEnv, cache_folder};
 use crate::upstream::mcp::{Restart, Server, ServerOffers, ServerParts, State};
 
 /// What stands before the names of this verb's variables.
@@ -105,9 +105,7 @@ pub(super) async fn run(args: WrapArgs) -> Result<u8, Fail> {
         return Err(Fail::usage(reason, "say which with --token-file FILE"));
     }
     // Of no use to it, but hosts of this user run what lies there.
-    let code_folder = cache_folder(&FolderEnv::from_process())
-        .and_then(|folder| own_folder(&folder, CACHE_OPTION))
-        .ok();
+    let code_folder = cache_folder(&FolderEnv::from_process()).ok();
     let backends = Backends { secrets: secrets.clone(), code_folder, ..Backends::none() };
     let plan = plan_alone(&entry, &manifest, &backends).map_err(|reason| {
         let profiles: Vec<_> = manifest.profiles.keys().map(String::as_str).collect();
