@@ -17,6 +17,7 @@ use serde::Deserialize;
 
 use crate::egress::EgressRules;
 use crate::limits;
+use crate::policy::Folder;
 use crate::shell::ShellRules;
 
 /// Everything a call may touch. The default grants nothing, under the default limits.
@@ -91,16 +92,19 @@ impl Grants {
         }
     }
 
-    /// Returns what tools call the folder or file that a native program names as the host does; `path` where it
-    /// lies in no mount.
-    pub fn as_tools_see(&self, path: String) -> String {
-        let below = |mount: &Mount| {
-            let rest = Path::new(&path).strip_prefix(&mount.host).ok()?;
-            let seen: PathBuf = Path::new(&mount.guest).join(rest).components().collect();
-            Some((mount.host.as_os_str().len(), seen))
-        };
-        let seen = self.mounts.iter().filter_map(below).max_by_key(|(length, _)| *length);
-        seen.map_or(path, |(_, seen)| seen.display().to_string())
+    /// Returns all that tools call what a native program reaches by `path`, a canonical one, where it may name
+    /// things as the host does: `path` itself where it lies in no mount, and the mounts that lie below it.
+    pub fn as_tools_see(&self, path: &str) -> Vec<String> {
+        let mut seen: Vec<_> = self.mounts.iter().filter_map(|mount| mount.seen(path)).collect();
+        if seen.is_empty() {
+            seen.push(path.to_owned());
+        }
+        let below = self.mounts.iter().filter(|mount| mount.is_below(path));
+        seen.extend(below.map(|mount| mount.guest.clone()));
+        // Which of the mounts is its home, a program is told by its environment.
+        let is_home = path == "/~" || path.starts_with("/~/");
+        seen.extend(is_home.then(|| "/".to_owned()));
+        seen
     }
 
     /// Returns the mode of the one shell that a profile has, for programs or inside the sandbox: the
@@ -147,6 +151,27 @@ pub struct Mount {
     pub access: Access,
     /// Make the directory when it is first needed (only the embedded default says so).
     pub create: bool,
+}
+
+impl Mount {
+    /// Returns what tools call the host's `path`, where it lies in this one.
+    fn seen(&self, path: &str) -> Option<String> {
+        let host = self.named()?;
+        let rest = Path::new(path).strip_prefix(host.as_str()).ok()?;
+        let seen: PathBuf = Path::new(&self.guest).join(rest).components().collect();
+        Some(seen.display().to_string())
+    }
+
+    /// Says whether it lies below the host's `path`; below `/` lies all, by whatever name.
+    fn is_below(&self, path: &str) -> bool {
+        let is_below = |host: &str| host != path && Path::new(host).starts_with(path);
+        path != "/" && self.named().is_some_and(|host| is_below(host.as_str()))
+    }
+
+    /// Returns the host's name of it as arguments are read, by its text alone.
+    fn named(&self) -> Option<Folder> {
+        Folder::parse(self.host.to_str()?).ok()
+    }
 }
 
 /// What may be done in a granted directory.
@@ -243,18 +268,26 @@ mod tests {
             access: Access::ReadOnly,
             create: false,
         };
-        let mounts = vec![mount("/opt/srv", "/"), mount("/w/notes", "/notes"), mount("/w", "/w")];
+        let mounts =
+            vec![mount("/opt/x/../srv", "/"), mount("/w/notes", "/notes"), mount("/w", "/w")];
         let grants = Grants { mounts, ..grants() };
         for (path, seen) in [
-            ("/opt/srv", "/"),
-            ("/opt/srv/a", "/a"),
-            ("/w/notes", "/notes"),
-            ("/w/notes/secret/x", "/notes/secret/x"),
-            ("/w/notes2", "/w/notes2"),
-            ("/etc/passwd", "/etc/passwd"),
-            ("..", ".."),
+            ("/opt/srv", &["/"][..]),
+            ("/opt/srv/a", &["/a"]),
+            ("/w", &["/w", "/notes"]),
+            ("/w/notes", &["/notes", "/w/notes"]),
+            ("/w/notes/secret/x", &["/notes/secret/x", "/w/notes/secret/x"]),
+            ("/w/notes2", &["/w/notes2"]),
+            ("/opt", &["/opt", "/"]),
+            ("/op", &["/op"]),
+            ("/", &["/"]),
+            ("/~", &["/~", "/"]),
+            ("/~/secret", &["/~/secret", "/"]),
+            ("/~a", &["/~a"]),
+            ("/etc/passwd", &["/etc/passwd"]),
+            ("..", &[".."]),
         ] {
-            assert_eq!(grants.as_tools_see(path.to_owned()), seen, "{path}");
+            assert_eq!(grants.as_tools_see(path), seen, "{path}");
         }
     }
 
