@@ -173,6 +173,7 @@ spec:
         (work.join("open/x"), 0),
         (above.to_owned(), 4),
         ("~/secret/x".into(), 4),
+        (format!(" {}", work.join("secret/x").display()).into(), 4),
         ("~/../work/secret/x".into(), 4),
     ] {
         let name = name.display();

@@ -92,18 +92,22 @@ impl Grants {
         }
     }
 
-    /// Returns all that tools call what a native program reaches by `path`, a canonical one, where it may name
-    /// things as the host does: `path` itself where it lies in no mount, and the mounts that lie below it.
+    /// Returns all that tools call what a native program reaches by `path`, a canonical one, whether it takes it as
+    /// it is or reads another path in it.
     pub fn as_tools_see(&self, path: &str) -> Vec<String> {
+        let other = meant(path);
+        [path].into_iter().chain(other.as_deref()).flat_map(|path| self.named(path)).collect()
+    }
+
+    /// Returns what tools call what is named as the host does: `path` itself where it lies in no mount, and the
+    /// mounts that lie below it.
+    fn named(&self, path: &str) -> Vec<String> {
         let mut seen: Vec<_> = self.mounts.iter().filter_map(|mount| mount.seen(path)).collect();
         if seen.is_empty() {
             seen.push(path.to_owned());
         }
         let below = self.mounts.iter().filter(|mount| mount.is_below(path));
         seen.extend(below.map(|mount| mount.guest.clone()));
-        // Which of the mounts is its home, a program is told by its environment.
-        let is_home = path == "/~" || path.starts_with("/~/");
-        seen.extend(is_home.then(|| "/".to_owned()));
         seen
     }
 
@@ -138,6 +142,17 @@ impl CallLimits {
             create_entries: self.create_entries.min(other.create_entries),
         }
     }
+}
+
+/// Returns the path that many programs read in `path`: what stands in quotes or between spaces; and the whole for
+/// what begins at a home or with a variable, or climbs.
+fn meant(path: &str) -> Option<String> {
+    let text = path.strip_prefix('/').unwrap_or(path);
+    let bare = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
+    let begins = bare == "~" || bare.starts_with("~/") || bare.starts_with('$');
+    let inner = Folder::parse(bare).ok().filter(|_| !begins);
+    let inner = inner.map_or_else(|| "/".to_owned(), |folder| folder.as_str().to_owned());
+    (begins || bare != text).then_some(inner)
 }
 
 /// One granted directory.
@@ -284,6 +299,12 @@ mod tests {
             ("/~", &["/~", "/"]),
             ("/~/secret", &["/~/secret", "/"]),
             ("/~a", &["/~a"]),
+            ("/$HOME/secret", &["/$HOME/secret", "/"]),
+            ("/ /w/notes", &["/ /w/notes", "/notes", "/w/notes"]),
+            ("/w/notes2 ", &["/w/notes2 ", "/w/notes2"]),
+            ("/\"/opt/srv/a\"", &["/\"/opt/srv/a\"", "/a"]),
+            ("/'../a'", &["/'../a'", "/"]),
+            ("/a 'b' c", &["/a 'b' c"]),
             ("/etc/passwd", &["/etc/passwd"]),
             ("..", &[".."]),
         ] {

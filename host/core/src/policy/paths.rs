@@ -338,6 +338,11 @@ pub(super) fn words(name: &str) -> Vec<String> {
     words
 }
 
+/// Says whether many programs read the first step of a path as another path.
+fn is_stand_in(step: &str) -> bool {
+    step.trim_start().starts_with(['~', '$'])
+}
+
 fn is_strange(c: char) -> bool {
     c == '\\' || c.is_control()
 }
@@ -351,8 +356,8 @@ fn canonical(text: &str) -> String {
     for step in text.split('/') {
         match step {
             "" | "." => {}
-            // Above a home lies what nobody can say.
-            ".." if steps.pop().is_none_or(|step| steps.is_empty() && step == "~") => {
+            // Above a home or what a variable holds lies what nobody can say.
+            ".." if steps.pop().is_none_or(|step| steps.is_empty() && is_stand_in(step)) => {
                 return NOWHERE.to_owned();
             }
             ".." => {}
@@ -386,6 +391,7 @@ mod tests {
             ("a/../../a", NOWHERE),
             ("/..", NOWHERE),
             ("~/../a", NOWHERE),
+            (" $HOME/../a", NOWHERE),
             ("a/~/../b", "/a/b"),
             ("a\0b", NOWHERE),
             ("a/..\\..\\b", NOWHERE),
