@@ -167,8 +167,17 @@ spec:
 "#;
     std::fs::write(folder.join("policy.yaml"), rules).unwrap();
     let path = folder.to_str().unwrap();
-    for (name, code) in [("secret/x", 4), ("open/x", 0)] {
-        let argument = format!("path={}", work.join(name).display());
+    let above = work.parent().unwrap();
+    for (name, code) in [
+        (work.join("secret/x"), 4),
+        (work.join("open/x"), 0),
+        (above.to_owned(), 4),
+        ("~/secret/x".into(), 4),
+        (format!(" {}", work.join("secret/x").display()).into(), 4),
+        ("~/../work/secret/x".into(), 4),
+    ] {
+        let name = name.display();
+        let argument = format!("path={name}");
         let run = cli.run(&["call", path, "s__one", &argument]);
         assert_eq!(run.code, Some(code), "{name}: {}{}", run.stdout, run.stderr);
     }

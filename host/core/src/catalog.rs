@@ -76,13 +76,19 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Returns the paths in `arguments`, as rules mean them: a server that is a program names the folders of its
-    /// profile as the host does.
+    /// Returns the paths in `arguments`, as rules mean them.
     pub fn paths_in(&self, arguments: &Value) -> Vec<String> {
-        let paths = self.paths.paths(arguments).into_iter();
+        self.seen(self.paths.paths(arguments))
+    }
+
+    /// Returns `paths` of a call as rules mean them: a server that is a program names the folders of its profile
+    /// as the host does.
+    pub fn seen(&self, paths: Vec<String>) -> Vec<String> {
         match self.origin {
-            Origin::Bridged { .. } => paths.map(|path| self.grants.as_tools_see(path)).collect(),
-            _ => paths.collect(),
+            Origin::Bridged { .. } => {
+                paths.iter().flat_map(|path| self.grants.as_tools_see(path)).collect()
+            }
+            _ => paths,
         }
     }
 

@@ -109,7 +109,7 @@ impl Gate {
             verdict = verdict.stricter(base.decide(&CallFacts { declared, ..*facts }, scope));
         }
         let session = context.session.as_ref();
-        (verdict, session.and_then(|session| session.decide(facts, arguments, theirs)))
+        (verdict, session.and_then(|session| session.decide(facts, (tool, arguments), theirs)))
     }
 
     fn autonomy(&self, context: &CallContext) -> Autonomy {

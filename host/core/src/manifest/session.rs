@@ -33,6 +33,7 @@ use super::profile::Profile;
 use super::shape::shown;
 use super::tool::ToolBinding;
 use super::versions::Versions;
+use crate::catalog::Tool;
 use crate::limits::{SESSION_ENTRIES_MAX, SESSION_MANIFEST_BYTES_MAX};
 use crate::policy::{CallFacts, PolicySet, Verdict};
 use crate::uri::Kind;
@@ -121,11 +122,11 @@ impl SessionManifest {
     pub fn decide(
         &self,
         facts: &CallFacts<'_>,
-        arguments: Option<&Value>,
+        (tool, arguments): (&Tool, Option<&Value>),
         asked: Option<&str>,
     ) -> Option<Verdict> {
-        let tool = self.tool(facts.tool).unwrap_or(&self.unnamed);
-        self.policies.as_ref().map(|rules| tool.decide(rules, facts, arguments, asked))
+        let own = self.tool(facts.tool).unwrap_or(&self.unnamed);
+        self.policies.as_ref().map(|rules| own.decide(rules, facts, (tool, arguments), asked))
     }
 
     fn of(value: &Value, manifest: Manifest) -> Result<Self, String> {

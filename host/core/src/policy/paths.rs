@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::limits::{PATH_BYTES_MAX, POLICY_PATHS_MAX};
 use crate::schema::percent_decoded;
 
-/// Stands for a path that has no place below `/`: it climbs past it, is too long, or holds what
+/// Stands for a path that has no place below `/`: it climbs past it or past `~`, is too long, or holds what
 /// tools read differently (a NUL, a control character, a backslash, `file:` at its start). It
 /// lies in no folder; a rule that tightens takes it for one that lies in its own.
 pub const NOWHERE: &str = "..";
@@ -338,6 +338,11 @@ pub(super) fn words(name: &str) -> Vec<String> {
     words
 }
 
+/// Says whether many programs read the first step of a path as another path.
+fn is_stand_in(step: &str) -> bool {
+    step.trim_start().starts_with(['~', '$'])
+}
+
 fn is_strange(c: char) -> bool {
     c == '\\' || c.is_control()
 }
@@ -347,11 +352,14 @@ fn canonical(text: &str) -> String {
     if text.len() > PATH_BYTES_MAX || text.contains(is_strange) || is_file_address(text) {
         return NOWHERE.to_owned();
     }
-    let mut steps = Vec::new();
+    let mut steps: Vec<&str> = Vec::new();
     for step in text.split('/') {
         match step {
             "" | "." => {}
-            ".." if steps.pop().is_none() => return NOWHERE.to_owned(),
+            // Above a home or what a variable holds lies what nobody can say.
+            ".." if steps.pop().is_none_or(|step| steps.is_empty() && is_stand_in(step)) => {
+                return NOWHERE.to_owned();
+            }
             ".." => {}
             name => steps.push(name),
         }
@@ -382,6 +390,9 @@ mod tests {
             ("..", NOWHERE),
             ("a/../../a", NOWHERE),
             ("/..", NOWHERE),
+            ("~/../a", NOWHERE),
+            (" $HOME/../a", NOWHERE),
+            ("a/~/../b", "/a/b"),
             ("a\0b", NOWHERE),
             ("a/..\\..\\b", NOWHERE),
             ("a\nb", NOWHERE),

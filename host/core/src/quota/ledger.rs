@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::terms::{Ask, NANO_USD_PER_USD, Prices, QuotaLimit, Used, estimate_tokens, nano_usd};
+use super::terms::{
+    Ask, NANO_USD_PER_USD, Prices, ProviderLimits, QuotaLimit, Used, estimate_tokens, nano_usd,
+};
 use super::window::{MINUTE_MS, SECOND_MS, Window};
 use crate::error::CallError;
 use crate::limits::{COMPLETION_TOKENS_MAX, PROMPT_TOKENS_MAX};
@@ -129,9 +131,10 @@ impl Ledger {
         self.accounts.values_mut().for_each(|account| account.turn(now_ms));
         let completion_tokens = self.room(ask, rates, now_ms)?;
         let held = Used { prompt_tokens: ask.prompt_tokens, completion_tokens };
-        // Nobody told the model when to end.
-        let is_endless =
-            ask.completion_tokens.is_none() && self.left(ask, rates, now_ms).is_empty();
+        // Nobody told the model when to end: any limit of its provider does, also one of requests.
+        let is_endless = ask.completion_tokens.is_none()
+            && ask.limits == ProviderLimits::default()
+            && self.left(ask, rates, now_ms).is_empty();
         let most = |is_beyond: bool, held: u64| if is_beyond { PROMPT_TOKENS_MAX } else { held };
         let most = Used {
             prompt_tokens: most(ask.is_open, held.prompt_tokens),

@@ -196,7 +196,9 @@ fn a_report_is_believed_as_far_as_the_texts_bear_it_out() {
 fn a_report_is_believed_beyond_what_is_held_where_nothing_bounds_the_answer() {
     let none = ProviderLimits::default();
     let day = ProviderLimits { tokens_per_day: Some(1_000_000), ..none };
-    for (limits, most) in [(none, PROMPT_TOKENS_MAX), (day, COMPLETION_TOKENS_MAX)] {
+    let minute = ProviderLimits { requests_per_minute: Some(9), ..none };
+    let (all, few) = (PROMPT_TOKENS_MAX, COMPLETION_TOKENS_MAX);
+    for (limits, most) in [(none, all), (day, few), (minute, few)] {
         let mut ledger = Ledger::default();
         let held = ledger.reserve(&ask(&limits, 100, None), &Rates::default(), 5).unwrap();
         assert_eq!(held.held(), used(100, COMPLETION_TOKENS_MAX));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::catalog::Tool;
 use crate::grants::Grants;
 use crate::manifest::ToolBinding;
 use crate::manifest::profile::Profile;
@@ -79,12 +80,12 @@ impl ToolNarrowing {
         &self,
         rules: &PolicySet,
         facts: &CallFacts<'_>,
-        arguments: Option<&Value>,
+        (tool, arguments): (&Tool, Option<&Value>),
         asked: Option<&str>,
     ) -> Verdict {
         let mut declared = facts.declared.clone();
         declared.extend(self.annotations.clone());
-        let more = arguments.map(|arguments| self.paths.paths(arguments)).unwrap_or_default();
+        let more = arguments.map(|given| tool.seen(self.paths.paths(given))).unwrap_or_default();
         let paths = facts.paths.map(|paths| [paths, &more].concat());
         let category = self.category.as_deref().or(facts.category);
         let facts = CallFacts { category, declared: &declared, paths: paths.as_deref(), ..*facts };
