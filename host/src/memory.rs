@@ -283,21 +283,39 @@ impl Memory {
         let entries = entries.into_iter().map(|entry| self.screened(entry));
         let new = check::entries(entries.collect::<Result<_, _>>()?)?;
         let database = self.database(&plan, scope).await?;
-        let owner = owner(&plan, scope);
-        if plan.max_age_ms.is_some() || plan.max_entries.is_some() {
-            self.retain(&database, &plan, &owner).await?;
+        let (owner, new) = (owner(&plan, scope), Arc::from(new));
+        loop {
+            let facts = facts(scope, store);
+            if let Some(ids) = self.store_once(&database, (&plan, &owner), &new, facts).await? {
+                return Ok(ids);
+            }
         }
-        let (facts, now) = (facts(scope, store), self.0.clock.now_ms());
-        let audit = Arc::clone(&self.0.audit);
+    }
+
+    /// Adds entries where no more has to make room for them than one change may drop; else drops that much, and
+    /// returns nothing.
+    async fn store_once(
+        &self,
+        database: &Database,
+        (plan, owner): (&StorePlan, &str),
+        new: &Arc<[Row]>,
+        facts: Facts,
+    ) -> Result<Option<Vec<String>>, CallError> {
+        let (plan, owner, new) = (plan.clone(), owner.to_owned(), Arc::clone(new));
+        let (audit, now) = (Arc::clone(&self.0.audit), self.0.clock.now_ms());
         let work = move |change: &Transaction<'_>| {
-            let ids = match add(change, &plan, &owner, &new, now)? {
+            let part = rows::make_part(change, &plan.name, &owner)?;
+            if rows::retain(change, &plan, part, plan.max_entries, now)? {
+                return Ok(Ok(None));
+            }
+            let ids = match add(change, &plan, part, &new, now)? {
                 Ok(ids) => ids,
-                refused @ Err(_) => return Ok(refused),
+                Err(refused) => return Ok(Err(refused)),
             };
             let facts = with_ids(facts, &ids);
-            Ok(record(&audit, Event::MemoryStored, &facts).map(|()| ids))
+            Ok(record(&audit, Event::MemoryStored, &facts).map(|()| Some(ids)))
         };
-        transact(&database, work).await
+        transact(database, work).await
     }
 
     /// Drops what the store's retention and compaction no longer keep of the caller's part.
@@ -341,28 +359,6 @@ impl Memory {
             Ok(record(&audit, Event::MemoryCompacted, &facts).map(|()| (done, more)))
         };
         transact(database, work).await
-    }
-
-    /// Drops what the store's retention no longer keeps of a part, each time as much as one change may, until what is
-    /// about to be stored can drop the rest.
-    async fn retain(
-        &self,
-        database: &Database,
-        plan: &StorePlan,
-        owner: &str,
-    ) -> Result<(), CallError> {
-        loop {
-            let (plan, owner, now) = (plan.clone(), owner.to_owned(), self.0.clock.now_ms());
-            let work = move |change: &Transaction<'_>| {
-                let Some(part) = rows::part(change, &plan.name, &owner)? else {
-                    return Ok(Ok(false));
-                };
-                Ok(Ok(rows::retain(change, &plan, part, plan.max_entries, now)?))
-            };
-            if !transact(database, work).await? {
-                return Ok(());
-            }
-        }
     }
 
     fn plan(&self, store: &str) -> Result<StorePlan, CallError> {
@@ -435,11 +431,10 @@ fn facts(scope: &Scope, store: &str) -> Facts {
 fn add(
     change: &Transaction<'_>,
     plan: &StorePlan,
-    owner: &str,
+    part: i64,
     new: &[Row],
     now_ms: i64,
 ) -> Outcome<Vec<String>> {
-    let part = rows::make_part(change, &plan.name, owner)?;
     let mut ids = Vec::with_capacity(new.len());
     for row in new {
         ids.push(rows::add(change, part, row, plan, now_ms)?);

@@ -95,7 +95,7 @@ fn take_out(
         "SELECT id FROM memory_entries WHERE part = ?1 AND key = ?2 ORDER BY seq DESC LIMIT 1";
     let id = change.query_row(sql, (part, key), |row| row.get(0)).optional()?;
     if id.is_some() {
-        drop_where(change, part, "key = ?2", key)?;
+        drop_where(change, part, OF_KEY, key)?;
     }
     Ok(id)
 }
@@ -107,11 +107,13 @@ pub(super) fn since_ms(plan: &StorePlan, now_ms: i64) -> i64 {
 
 /// Entries that one change drops of a part at most, for each of two reasons: whoever writes meanwhile waits for it,
 /// and what takes too long is undone.
-pub(super) const DROPPED_MAX: usize = 20_000;
+pub(super) const DROPPED_ENTRIES_MAX: usize = 20_000;
+const OF_KEY: &str =
+    "seq IN (SELECT seq FROM memory_entries WHERE part = ?1 AND key = ?2 LIMIT ?3)";
 const OVER: &str = "seq IN (SELECT seq FROM memory_entries WHERE part = ?1 AND at_ms < ?2
-    ORDER BY at_ms, seq LIMIT 20000)";
+    ORDER BY at_ms, seq LIMIT ?3)";
 const FIRST: &str = "seq IN (SELECT seq FROM memory_entries WHERE part = ?1
-    ORDER BY seq LIMIT min(?2, 20000))";
+    ORDER BY seq LIMIT min(?2, ?3))";
 
 /// Drops what the store no longer keeps, the oldest first: what is over, and all but the `most` that were stored
 /// last. Says whether more may be left than one change drops.
@@ -124,7 +126,7 @@ pub(super) fn retain(
 ) -> rusqlite::Result<bool> {
     let over = drop_where(change, part, OVER, since_ms(plan, now_ms))?;
     let many = keep_newest(change, part, most)?;
-    Ok(over.max(many) >= DROPPED_MAX)
+    Ok(over.max(many) >= DROPPED_ENTRIES_MAX)
 }
 
 /// Does so, and leaves as many entries as the store's compaction says.
@@ -165,7 +167,8 @@ fn keep_newest(change: &Transaction<'_>, part: i64, most: Option<u64>) -> rusqli
     }
 }
 
-/// Drops entries, and their words with them; returns how many. `condition` is this module's own text.
+/// Drops entries, and their words with them; returns how many. `condition` is this module's own text, in which `?3` is
+/// how many may go.
 fn drop_where(
     change: &Transaction<'_>,
     part: i64,
@@ -173,11 +176,10 @@ fn drop_where(
     value: impl rusqlite::ToSql + Copy,
 ) -> rusqlite::Result<usize> {
     let these = format!("FROM memory_entries WHERE part = ?1 AND {condition}");
-    change.execute(
-        &format!("DELETE FROM memory_words_{part} WHERE rowid IN (SELECT seq {these})"),
-        (part, value),
-    )?;
-    change.execute(&format!("DELETE {these}"), (part, value))
+    let words = format!("DELETE FROM memory_words_{part} WHERE rowid IN (SELECT seq {these})");
+    let most = i64::try_from(DROPPED_ENTRIES_MAX).unwrap_or(i64::MAX);
+    change.execute(&words, (part, value, most))?;
+    change.execute(&format!("DELETE {these}"), (part, value, most))
 }
 
 /// Returns what is looked for among the entries that are not older than `since_ms`.

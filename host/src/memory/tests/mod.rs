@@ -388,7 +388,7 @@ async fn of_many_that_are_over_no_change_drops_so_many_that_it_would_be_broken_o
         let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
             INSERT INTO memory_entries (part, at_ms, bytes, id, content)
             SELECT 1, 0, 1, i, '0' FROM n";
-        let many = i64::try_from(rows::DROPPED_MAX).unwrap() * 2 + 1;
+        let many = i64::try_from(rows::DROPPED_ENTRIES_MAX).unwrap() * 2 + 1;
         stores.memory.0.database.run(move |db| db.execute(sql, [many])).await.unwrap() as u64
     };
     let many = fill().await;
@@ -399,7 +399,7 @@ async fn of_many_that_are_over_no_change_drops_so_many_that_it_would_be_broken_o
         .iter()
         .map(|one| one["before"].as_u64().unwrap() - one["after"].as_u64().unwrap())
         .collect();
-    let most = rows::DROPPED_MAX as u64;
+    let most = rows::DROPPED_ENTRIES_MAX as u64;
     assert_eq!(dropped, [most, most, 1]);
     fill().await;
     stores.put(None, 2).await;
