@@ -1,7 +1,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 
-use clawhost_core::egress::{HostPattern, HostRules, Schemes};
+use clawhost_core::egress::{HostPattern, HostRules};
 use clawhost_core::grants::{Grants, Injection, SecretGrant};
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderName, StatusCode};
@@ -53,13 +53,8 @@ async fn listening_server(answer: &'static [u8]) -> (SocketAddr, UnboundedReceiv
 
 fn rules(hosts: &[&str], port: u16) -> EgressRules {
     let hosts = hosts.iter().map(|host| HostPattern::parse(host).unwrap()).collect();
-    EgressRules {
-        hosts: HostRules::Only(hosts),
-        blocked: Vec::new(),
-        block_private: false,
-        ports: vec![port],
-        schemes: Schemes::ALL,
-    }
+    let ports = vec![port];
+    EgressRules { block_private: false, ports, ..EgressRules::of(HostRules::Only(hosts)) }
 }
 
 fn ctx(rules: Option<EgressRules>) -> HttpCtx {

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clawhost_core::egress::{EgressRules, HostPattern, HostRules, Schemes};
+use clawhost_core::egress::{EgressRules, HostPattern, HostRules};
 use http::Request;
 use http::header::HOST;
 
@@ -35,13 +35,7 @@ fn held(call: &CallSecrets) -> String {
 }
 
 fn checked(url: &str, header: &str) -> CheckedRequest<()> {
-    let rules = EgressRules {
-        hosts: HostRules::Any,
-        blocked: Vec::new(),
-        block_private: true,
-        ports: Vec::new(),
-        schemes: Schemes::ALL,
-    };
+    let rules = EgressRules::of(HostRules::Any);
     let request = Request::get(url).header("authorization", header).body(()).unwrap();
     CheckedRequest::new(Arc::new(rules), request).unwrap()
 }
