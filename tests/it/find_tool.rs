@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clawhost::approvals::Answer;
-use clawhost::catalog::{Annotations, ToolDefinition};
+use clawhost::catalog::ToolDefinition;
 use clawhost::host::{Principal, ToolCall, Turn};
 use clawhost::secrets::{SecretSources, Secrets};
 use clawhost::{ToolError, ToolProvider, async_trait};
@@ -33,20 +33,15 @@ impl ToolProvider for Many {
         let verbs = ["create", "list", "update", "archive"];
         let tool = |at: usize| {
             let (verb, thing) = (verbs[at % 4], things[at / 4 % 5]);
-            ToolDefinition {
-                name: format!("{verb}_{thing}_{}", at / 20),
-                title: None,
-                description: format!(
-                    "Use this to {verb} one {thing} of the region number {} in the shop's own system.",
-                    at / 20
-                ),
-                input_schema: json!({"type": "object", "properties": {
-                    "id": {"type": "string", "description": format!("Which {thing}.")},
-                    "note": {"type": "string", "description": "What to remember of it."},
-                }, "required": ["id"]}),
-                output_schema: None,
-                annotations: Annotations::default(),
-            }
+            let description = format!(
+                "Use this to {verb} one {thing} of the region number {} in the shop's own system.",
+                at / 20
+            );
+            let schema = json!({"type": "object", "properties": {
+                "id": {"type": "string", "description": format!("Which {thing}.")},
+                "note": {"type": "string", "description": "What to remember of it."},
+            }, "required": ["id"]});
+            ToolDefinition::new(format!("{verb}_{thing}_{}", at / 20), description, schema)
         };
         (0..TOOLS).map(tool).collect()
     }
@@ -66,13 +61,9 @@ impl ToolProvider for Wordy {
     }
 
     fn list_tools(&self) -> Vec<ToolDefinition> {
-        let tool = |at: usize| ToolDefinition {
-            name: format!("issue_{at}"),
-            title: None,
-            description: "Handles an issue. ".repeat(200),
-            input_schema: json!({"type": "object"}),
-            output_schema: None,
-            annotations: Annotations::default(),
+        let tool = |at: usize| {
+            let description = "Handles an issue. ".repeat(200);
+            ToolDefinition::new(format!("issue_{at}"), description, json!({"type": "object"}))
         };
         (0..30).map(tool).collect()
     }

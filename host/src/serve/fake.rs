@@ -152,14 +152,11 @@ fn read(claw: &'static str) -> Manifest {
 
 fn tool(name: &str) -> Tool {
     Tool {
-        definition: ToolDefinition {
-            name: name.to_owned(),
-            title: None,
-            description: format!("The tool {name}."),
-            input_schema: json!({"type": "object"}),
-            output_schema: None,
-            annotations: Annotations::default(),
-        },
+        definition: ToolDefinition::new(
+            name,
+            format!("The tool {name}."),
+            json!({"type": "object"}),
+        ),
         hints: Annotations::default(),
         ckp_name: name.to_owned(),
         version: None,
