@@ -274,16 +274,13 @@ impl State {
 
 fn question(call: ToolCall) -> Question {
     Question {
-        call: String::new(),
         request_id: call.context.request_id,
         principal: call.principal.0,
         tool: call.tool,
-        tool_digest: String::new(),
-        digest: String::new(),
         arguments: call.arguments,
-        rule: None,
         reason: "the test asks".to_owned(),
         terms: ApprovalTerms { timeout: Some(ASKED_FOR), allow_on_timeout: false },
+        ..Question::default()
     }
 }
 
