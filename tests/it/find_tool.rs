@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clawhost::approvals::Answer;
 use clawhost::catalog::ToolDefinition;
 use clawhost::host::{Principal, ToolCall, Turn};
-use clawhost::secrets::{SecretSources, Secrets};
+use clawhost::secrets::Secrets;
 use clawhost::{ToolError, ToolProvider, async_trait};
 use clawhost_core::error::ErrorKind;
 use clawhost_core::manifest::LimitSettings;
@@ -260,15 +260,13 @@ const SECRET: &str = "value-of-the-test";
 
 /// A host whose replies are small, with a long file that holds a secret in each line.
 async fn long() -> TestHost {
-    let environment = |_: &str| Some(OsString::from(SECRET));
-    let secrets = SecretSources { environment: Some(Box::new(environment)), ..Default::default() };
     TestHost::builder()
         .file("long.txt", &(0..500).map(|at| format!("{at} \"{SECRET}\"\n")).collect::<String>())
         .capabilities("secrets: {injection: environment}")
         .runtime_file(
             "version: 1\nprofiles: {sandbox-0: {oversize: keep, secrets: [{name: TOKEN}]}}",
         )
-        .secrets(Secrets::new(secrets))
+        .secrets(Secrets::of_environment(|_| Some(OsString::from(SECRET))))
         .extend(|host| {
             let small = LimitSettings { reply_bytes_max: 4_096, ..LimitSettings::default() };
             host.limits(LimitSettings { calls_running_max: 8, ..small })

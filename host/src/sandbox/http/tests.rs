@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
 use crate::recording::End;
-use crate::secrets::{SecretSources, Secrets};
+use crate::secrets::Secrets;
 use crate::upstream::http::{Lookup, Resolver, TrustedRoots};
 
 const PLENTY: Duration = Duration::from_secs(20);
@@ -196,10 +196,7 @@ async fn of_a_call_with_a_secret(
     carries: bool,
 ) -> (Result<Response<WasiBody>, Error>, String) {
     let (address, mut heard) = listening_server(answer).await;
-    let secrets = Secrets::new(SecretSources {
-        environment: Some(Box::new(|name| (name == "TOKEN").then(|| "s3cr3t-value".into()))),
-        ..SecretSources::default()
-    });
+    let secrets = Secrets::of_environment(|name| (name == "TOKEN").then(|| "s3cr3t-value".into()));
     let grant = SecretGrant {
         name: "TOKEN".to_owned(),
         env: "TOKEN".to_owned(),
