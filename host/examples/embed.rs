@@ -58,13 +58,9 @@ impl ToolProvider for Rooms {
     }
 
     fn list_tools(&self) -> Vec<ToolDefinition> {
-        let tool = |name: &str, description: &str, properties: Value| ToolDefinition {
-            name: name.to_owned(),
-            title: None,
-            description: description.to_owned(),
-            input_schema: json!({"type": "object", "properties": properties}),
-            output_schema: None,
-            annotations: Annotations::default(),
+        let tool = |name: &str, description: &str, properties: Value| {
+            let schema = json!({"type": "object", "properties": properties});
+            ToolDefinition::new(name, description, schema)
         };
         vec![
             tool("list", "Lists the rooms.", json!({})),

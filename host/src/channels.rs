@@ -181,7 +181,6 @@ impl Carrier for ToChannel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secrets::SecretSources;
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -209,10 +208,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_arrives_in_order_with_who_sent_it_and_without_secrets() {
-        let secrets = Secrets::new(SecretSources {
-            environment: Some(Box::new(|name| (name == "KEY").then(|| "hunter2-hunter2".into()))),
-            ..SecretSources::default()
-        });
+        let secrets =
+            Secrets::of_environment(|name| (name == "KEY").then(|| "hunter2-hunter2".into()));
         secrets.learn(["KEY"]);
         let (folder, channels) = to_file(&secrets);
         for content in ["one", "the key is hunter2-hunter2"] {

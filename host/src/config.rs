@@ -17,42 +17,29 @@ const FILE_NAMES: [&str; 3] = ["clawhost.yaml", "clawhost.yml", "clawhost.json"]
 /// The variable that stands for `--config`.
 const FILE_VARIABLE: &str = "CLAWHOST_CONFIG";
 
-/// The runtime settings and where they came from.
-#[derive(Debug, Clone, Default)]
-pub struct Config {
-    /// What file and variables say.
-    pub settings: Settings,
-    /// The runtime file, if there is one.
-    pub file: Option<PathBuf>,
-}
-
-impl Config {
-    /// Reads the runtime file and the variables, which win over it.
-    ///
-    /// The file is `explicit`, else what the variable `CLAWHOST_CONFIG` names, else
-    /// `clawhost.yaml`, `.yml` or `.json` in the directory `beside`, else there is none.
-    ///
-    /// # Errors
-    /// An explicit file that cannot be read, two candidates beside the manifest, and every
-    /// unknown key, unserved key, wrong value or unknown variable.
-    pub fn load(
-        explicit: Option<&Path>,
-        beside: Option<&Path>,
-        env: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> Result<Self, Vec<DocumentError>> {
-        let variables = own_variables(env)?;
-        let named =
-            variables.iter().find(|(name, value)| name == FILE_VARIABLE && !value.is_empty());
-        let named = explicit.or_else(|| named.map(|(_, value)| Path::new(value)));
-        let file = match (named, beside) {
-            (Some(named), _) => Some(named.to_path_buf()),
-            (None, Some(directory)) => find(directory)?,
-            (None, None) => None,
-        };
-        let bytes = file.as_deref().map(read).transpose()?;
-        let read = file.as_deref().zip(bytes.as_deref());
-        Ok(Self { settings: Settings::read(read, variables)?, file })
-    }
+/// Reads the runtime file and the variables, which win over it.
+///
+/// The file is `explicit`, else what the variable `CLAWHOST_CONFIG` names, else
+/// `clawhost.yaml`, `.yml` or `.json` in the directory `beside`, else there is none.
+///
+/// # Errors
+/// An explicit file that cannot be read, two candidates beside the manifest, and every
+/// unknown key, unserved key, wrong value or unknown variable.
+pub fn load(
+    explicit: Option<&Path>,
+    beside: Option<&Path>,
+    env: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Settings, Vec<DocumentError>> {
+    let variables = own_variables(env)?;
+    let named = variables.iter().find(|(name, value)| name == FILE_VARIABLE && !value.is_empty());
+    let named = explicit.or_else(|| named.map(|(_, value)| Path::new(value)));
+    let file = match (named, beside) {
+        (Some(named), _) => Some(named.to_path_buf()),
+        (None, Some(directory)) => find(directory)?,
+        (None, None) => None,
+    };
+    let bytes = file.as_deref().map(read).transpose()?;
+    Settings::read(file.as_deref().zip(bytes.as_deref()), variables)
 }
 
 /// Says whether `file` has the name of a runtime file.
@@ -61,7 +48,7 @@ pub fn is_runtime_file(file: &Path) -> bool {
     file.file_name().is_some_and(|name| FILE_NAMES.iter().any(|runtime| name == *runtime))
 }
 
-/// Returns the environment of this process, for [`Config::load`].
+/// Returns the environment of this process, for [`load`].
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "it reads the environment")]
 pub fn environment() -> Vec<(OsString, OsString)> {
@@ -130,19 +117,18 @@ mod tests {
         explicit: Option<&Path>,
         beside: Option<&Path>,
         pairs: &[(&str, &str)],
-    ) -> Result<Config, String> {
-        Config::load(explicit, beside, env(pairs)).map_err(|list| list[0].one_line())
+    ) -> Result<Settings, String> {
+        super::load(explicit, beside, env(pairs)).map_err(|list| list[0].one_line())
     }
 
     #[test]
     fn the_file_beside_the_manifest_is_found_and_none_is_fine() {
         let with = directory(&[("clawhost.yaml", "version: 1\nstate: s\n")]);
-        let config = load(None, Some(with.path()), &[]).unwrap();
-        assert_eq!(config.file, Some(with.path().join("clawhost.yaml")));
-        assert_eq!(config.settings.state, Some(with.path().join("s")));
+        let settings = load(None, Some(with.path()), &[]).unwrap();
+        assert_eq!(settings.state, Some(with.path().join("s")));
         let without = directory(&[]);
-        assert_eq!(load(None, Some(without.path()), &[]).unwrap().file, None);
-        assert_eq!(load(None, None, &[]).unwrap().settings, Settings::default());
+        assert_eq!(load(None, Some(without.path()), &[]).unwrap(), Settings::default());
+        assert_eq!(load(None, None, &[]).unwrap(), Settings::default());
     }
 
     #[test]
@@ -156,7 +142,7 @@ mod tests {
         let named = at("named.yaml");
         let pairs = [("CLAWHOST_CONFIG", named.to_str().unwrap())];
         let state = |explicit: Option<&Path>, pairs: &[(&str, &str)]| {
-            load(explicit, Some(files.path()), pairs).unwrap().settings.state.unwrap()
+            load(explicit, Some(files.path()), pairs).unwrap().state.unwrap()
         };
         assert_eq!(state(Some(&at("explicit.json")), &pairs), at("explicit"));
         assert_eq!(state(None, &pairs), at("named"));
@@ -204,9 +190,9 @@ mod tests {
         use std::os::unix::ffi::OsStringExt as _;
         let bad = || OsString::from_vec(vec![0xff]);
         let own = vec![("CLAWHOST_STATE".into(), bad())];
-        assert!(Config::load(None, None, own).is_err());
+        assert!(super::load(None, None, own).is_err());
         let foreign = vec![("OTHER".into(), bad()), (bad(), bad())];
-        assert!(Config::load(None, None, foreign).is_ok());
+        assert!(super::load(None, None, foreign).is_ok());
     }
 
     #[test]
@@ -229,6 +215,6 @@ mod tests {
             );
         }
         let depth = load(None, None, &[("CRUVERO_COMPOSITE_MAX_DEPTH", "1")]).unwrap();
-        assert_eq!(depth.settings.governance.composites.depth_max, 1);
+        assert_eq!(depth.governance.composites.depth_max, 1);
     }
 }

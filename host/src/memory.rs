@@ -33,7 +33,7 @@ use arc_swap::ArcSwap;
 use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind, Limit};
 use clawhost_core::limits::MEMORY_QUERY_MS;
-use clawhost_core::manifest::{MemoryPlan, StorePlan};
+use clawhost_core::manifest::StorePlan;
 use clawhost_core::screen::{Finding, Screens, Tokens};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde_json::{Value, json};
@@ -162,22 +162,21 @@ pub struct Compacted {
 type Outcome<T> = rusqlite::Result<Result<T, CallError>>;
 
 impl Memory {
-    /// Returns the stores of `plan`, none where there is no plan. They are kept in `database`,
-    /// which has to have [`MIGRATIONS`], but for those with a file of their own.
-    /// What is to be stored is searched by `screens` first. `providers` make the vectors; without them
-    /// words alone are compared.
+    /// Returns these stores. They are kept in `database`, which has to have [`MIGRATIONS`], but for those with a
+    /// file of their own. What is to be stored is searched by `screens` first. `providers` make the vectors;
+    /// without them words alone are compared.
     pub fn new(
-        plan: Option<MemoryPlan>,
+        stores: Vec<StorePlan>,
         database: Database,
         audit: Arc<AuditLog>,
         screens: (Screens, Tokens),
         providers: Option<Providers>,
     ) -> Self {
-        Self::with_clock(plan, database, audit, screens, providers, Clock::system())
+        Self::with_clock(stores, database, audit, screens, providers, Clock::system())
     }
 
     fn with_clock(
-        plan: Option<MemoryPlan>,
+        stores: Vec<StorePlan>,
         database: Database,
         audit: Arc<AuditLog>,
         (screens, tokens): (Screens, Tokens),
@@ -185,7 +184,7 @@ impl Memory {
         clock: Clock,
     ) -> Self {
         Self(Arc::new(Inner {
-            stores: plan.map(|plan| plan.stores).unwrap_or_default(),
+            stores,
             database,
             files: Files::default(),
             audit,

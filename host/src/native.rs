@@ -197,12 +197,8 @@ impl<T: Tool> ToolProvider for Alone<T> {
 
     fn list_tools(&self) -> Vec<ToolDefinition> {
         vec![ToolDefinition {
-            name: self.0.name().to_owned(),
-            title: None,
-            description: self.0.description().to_owned(),
-            input_schema: self.0.parameters(),
-            output_schema: None,
             annotations: self.0.annotations(),
+            ..ToolDefinition::new(self.0.name(), self.0.description(), self.0.parameters())
         }]
     }
 

@@ -116,6 +116,14 @@ impl Secrets {
         Self::new(SecretSources::default())
     }
 
+    /// Returns those of an environment alone, whose variables `look_up` looks up.
+    pub fn of_environment(
+        look_up: impl Fn(&str) -> Option<OsString> + Send + Sync + 'static,
+    ) -> Self {
+        let environment: Option<Box<Environment>> = Some(Box::new(look_up));
+        Self::new(SecretSources { environment, ..SecretSources::default() })
+    }
+
     /// Looks the secret `name` up, anew each time: one that was changed is the new one.
     ///
     /// Reads a small file or two, so it does not belong on a path that must not wait for a disk.

@@ -12,7 +12,7 @@ use clawhost::host::MIGRATIONS;
 use clawhost::registry::{ReleaseError, ReleasePin, Releases, gather};
 use clawhost::state::Database;
 use clawhost::upstream::http::TrustedRoots;
-use clawhost_core::catalog::{Annotations, ToolDefinition};
+use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::digest;
 use clawhost_core::release::{Release, Released, ReleasedCode};
 use clawhost_tests::host::text;
@@ -383,14 +383,8 @@ async fn what_a_version_says_of_its_tools_holds_and_its_composites_run() {
 /// What a child seeds: another version each time, with a component of its own.
 fn sown(round: &str, count: u32) -> (Release, Vec<u8>) {
     let bytes = format!("{round} {count} ").repeat(10_000).into_bytes();
-    let definition = ToolDefinition {
-        name: "sown".to_owned(),
-        title: None,
-        description: format!("{round} {count}"),
-        input_schema: json!({"type": "object"}),
-        output_schema: None,
-        annotations: Annotations::default(),
-    };
+    let definition =
+        ToolDefinition::new("sown", format!("{round} {count}"), json!({"type": "object"}));
     let component = digest::of_bytes(&bytes);
     let code = ReleasedCode { definition, component, signature: None, document: None };
     let tool = Released { name: "sown".to_owned(), code: Some(code), said: Default::default() };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clawhost::catalog::{Annotations, ToolDefinition};
+use clawhost::catalog::ToolDefinition;
 use clawhost::{BuildError, HostBuilder, Tool, ToolError, ToolProvider, async_trait};
 use clawhost_core::error::ErrorKind;
 use clawhost_tests::host::{call_within, text};
@@ -52,14 +52,8 @@ impl ToolProvider for Names {
     }
 
     fn list_tools(&self) -> Vec<ToolDefinition> {
-        let tool = |name: &&str| ToolDefinition {
-            name: (*name).to_owned(),
-            title: None,
-            description: "Says its name.".to_owned(),
-            input_schema: json!({"type": "object"}),
-            output_schema: None,
-            annotations: Annotations::default(),
-        };
+        let tool =
+            |name: &&str| ToolDefinition::new(*name, "Says its name.", json!({"type": "object"}));
         self.1.iter().map(tool).collect()
     }
 

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use clawhost::approvals::Answer;
-use clawhost::catalog::{Annotations, ToolDefinition};
+use clawhost::catalog::ToolDefinition;
 use clawhost::host::{Principal, ToolCall, Turn};
-use clawhost::secrets::{SecretSources, Secrets};
+use clawhost::secrets::Secrets;
 use clawhost::{ToolError, ToolProvider, async_trait};
 use clawhost_core::error::ErrorKind;
 use clawhost_core::manifest::LimitSettings;
@@ -33,20 +33,15 @@ impl ToolProvider for Many {
         let verbs = ["create", "list", "update", "archive"];
         let tool = |at: usize| {
             let (verb, thing) = (verbs[at % 4], things[at / 4 % 5]);
-            ToolDefinition {
-                name: format!("{verb}_{thing}_{}", at / 20),
-                title: None,
-                description: format!(
-                    "Use this to {verb} one {thing} of the region number {} in the shop's own system.",
-                    at / 20
-                ),
-                input_schema: json!({"type": "object", "properties": {
-                    "id": {"type": "string", "description": format!("Which {thing}.")},
-                    "note": {"type": "string", "description": "What to remember of it."},
-                }, "required": ["id"]}),
-                output_schema: None,
-                annotations: Annotations::default(),
-            }
+            let description = format!(
+                "Use this to {verb} one {thing} of the region number {} in the shop's own system.",
+                at / 20
+            );
+            let schema = json!({"type": "object", "properties": {
+                "id": {"type": "string", "description": format!("Which {thing}.")},
+                "note": {"type": "string", "description": "What to remember of it."},
+            }, "required": ["id"]});
+            ToolDefinition::new(format!("{verb}_{thing}_{}", at / 20), description, schema)
         };
         (0..TOOLS).map(tool).collect()
     }
@@ -66,13 +61,9 @@ impl ToolProvider for Wordy {
     }
 
     fn list_tools(&self) -> Vec<ToolDefinition> {
-        let tool = |at: usize| ToolDefinition {
-            name: format!("issue_{at}"),
-            title: None,
-            description: "Handles an issue. ".repeat(200),
-            input_schema: json!({"type": "object"}),
-            output_schema: None,
-            annotations: Annotations::default(),
+        let tool = |at: usize| {
+            let description = "Handles an issue. ".repeat(200);
+            ToolDefinition::new(format!("issue_{at}"), description, json!({"type": "object"}))
         };
         (0..30).map(tool).collect()
     }
@@ -269,15 +260,13 @@ const SECRET: &str = "value-of-the-test";
 
 /// A host whose replies are small, with a long file that holds a secret in each line.
 async fn long() -> TestHost {
-    let environment = |_: &str| Some(OsString::from(SECRET));
-    let secrets = SecretSources { environment: Some(Box::new(environment)), ..Default::default() };
     TestHost::builder()
         .file("long.txt", &(0..500).map(|at| format!("{at} \"{SECRET}\"\n")).collect::<String>())
         .capabilities("secrets: {injection: environment}")
         .runtime_file(
             "version: 1\nprofiles: {sandbox-0: {oversize: keep, secrets: [{name: TOKEN}]}}",
         )
-        .secrets(Secrets::new(secrets))
+        .secrets(Secrets::of_environment(|_| Some(OsString::from(SECRET))))
         .extend(|host| {
             let small = LimitSettings { reply_bytes_max: 4_096, ..LimitSettings::default() };
             host.limits(LimitSettings { calls_running_max: 8, ..small })

@@ -12,7 +12,7 @@ use clawhost::memory::{MIGRATIONS, Memory, NewEntry, Query, QueryKind, Scope};
 use clawhost::state::Database;
 use clawhost_core::error::ErrorKind;
 use clawhost_core::limits::MEMORY_TOP_K_MAX;
-use clawhost_core::manifest::{Manifest, MemoryPlan, Settings, Sharing, StoreKind, StorePlan};
+use clawhost_core::manifest::{Manifest, Settings, Sharing, StoreKind, StorePlan};
 use clawhost_tests::TestHost;
 use serde_json::{Value, json};
 
@@ -45,8 +45,8 @@ fn open(folder: &Path) -> Memory {
     let database = Database::open(&folder.join("db"), &[("memory", MIGRATIONS)]).unwrap();
     let audit = Dir::open_ambient_dir(folder, ambient_authority()).unwrap();
     let audit = AuditLog::open(&audit, Terms::default());
-    let (plan, audit) = (Some(MemoryPlan { stores: vec![store()] }), Arc::new(audit.unwrap()));
-    Memory::new(plan, database, audit, Default::default(), None)
+    let audit = Arc::new(audit.unwrap());
+    Memory::new(vec![store()], database, audit, Default::default(), None)
 }
 
 pub(crate) fn scope() -> Scope {

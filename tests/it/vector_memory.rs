@@ -14,8 +14,8 @@ use clawhost::upstream::provider::Providers;
 use clawhost_core::error::{CallError, ErrorKind};
 use clawhost_core::limits::{MEMORY_EMBEDDED_PER_QUERY_MAX, MEMORY_EMBEDDED_TEXTS_MAX};
 use clawhost_core::manifest::{
-    EmbeddingPlan, MemoryPlan, ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol,
-    StoreKind, StorePlan,
+    EmbeddingPlan, ProviderAuth, ProviderAuthKind, ProviderPlan, ProviderProtocol, StoreKind,
+    StorePlan,
 };
 use clawhost_core::policy::Rates;
 use clawhost_core::quota::{Prices, ProviderLimits};
@@ -66,8 +66,8 @@ fn memory(store: StorePlan, database: &Database, providers: &Providers) -> Memor
     let record = tempfile::tempdir().unwrap();
     let record = Dir::open_ambient_dir(record.path(), ambient_authority()).unwrap();
     let audit = Arc::new(AuditLog::open(&record, Terms::default()).unwrap());
-    let (plan, asks) = (MemoryPlan { stores: vec![store] }, Some(providers.clone()));
-    Memory::new(Some(plan), database.clone(), audit, Default::default(), asks)
+    let asks = Some(providers.clone());
+    Memory::new(vec![store], database.clone(), audit, Default::default(), asks)
 }
 
 /// One store, and the model that it asks.

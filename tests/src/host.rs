@@ -10,7 +10,7 @@ use clawhost::approvals::{Answer, Approver, Pending};
 use clawhost::engine::CodeCache;
 use clawhost::host::{Principal, ToolCall};
 use clawhost::registry::{FileDocuments, Releases, contexts};
-use clawhost::secrets::{SecretSources, Secrets};
+use clawhost::secrets::Secrets;
 use clawhost::{BuildError, Host, HostBuilder};
 use clawhost_core::error::CallError;
 use clawhost_core::manifest::{self, LimitSettings, Settings, Surroundings};
@@ -525,9 +525,9 @@ pub fn text(reply: &ToolReply) -> String {
 
 /// Returns secrets of these names and values.
 pub fn secrets(values: &'static [(&str, &str)]) -> Secrets {
-    let value =
-        |asked: &str| values.iter().find(|(name, _)| *name == asked).map(|(_, it)| it.into());
-    Secrets::new(SecretSources { environment: Some(Box::new(value)), ..SecretSources::default() })
+    Secrets::of_environment(|asked| {
+        values.iter().find(|(name, _)| *name == asked).map(|(_, it)| it.into())
+    })
 }
 
 fn write(path: &Path, bytes: &[u8]) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::catalog::{Annotations, ToolDefinition};
+use crate::catalog::ToolDefinition;
 use crate::limits::{EXPOSED_ITEM_BYTES_MAX, EXPOSED_NAME_BYTES_MAX};
 use crate::visible;
 
@@ -77,15 +77,8 @@ impl ExposedKind {
             }
         };
         let input_schema = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
-        ToolDefinition {
-            name: self.method().replace('/', "_"),
-            title: None,
-            description: description.to_owned(),
-            input_schema,
-            output_schema: None,
-            // What the server does meanwhile is not known.
-            annotations: Annotations::default(),
-        }
+        // What the server does meanwhile is not known: no hint is given.
+        ToolDefinition::new(self.method().replace('/', "_"), description, input_schema)
     }
 }
 

@@ -95,17 +95,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::catalog::Annotations;
 
     fn tool(name: &str, description: &str, parameter: &str) -> ToolDefinition {
-        ToolDefinition {
-            name: name.to_owned(),
-            title: None,
-            description: description.to_owned(),
-            input_schema: json!({"type": "object", "properties": {parameter: {}}}),
-            output_schema: None,
-            annotations: Annotations::default(),
-        }
+        let schema = json!({"type": "object", "properties": {parameter: {}}});
+        ToolDefinition::new(name, description, schema)
     }
 
     fn found(query: &str) -> Vec<&'static str> {

@@ -15,7 +15,7 @@ use super::Shown;
 use crate::clock::after_ms;
 
 /// A call that a person has to decide about.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Question {
     /// Which call it is, as the record names it.
     pub call: String,

@@ -25,7 +25,7 @@ use super::oracles::Oracles;
 use super::{Expected, Finding, Guest, Outcome};
 use crate::engine::CodeCache;
 use crate::host::{Principal, ToolCall};
-use crate::secrets::{SecretSources, Secrets};
+use crate::secrets::Secrets;
 use crate::{Host, HostBuilder, audit, random};
 
 /// What the lab says in the place of the user's documents: everything may be called.
@@ -124,10 +124,7 @@ impl Lab {
 
     async fn host(&self, profile: &Profile, audit: Dir) -> io::Result<Host> {
         let cache = CodeCache::open(&self.folder.path().join("cache"), self.key);
-        let secrets = Secrets::new(SecretSources {
-            environment: Some(Box::new(|_| Some(OsString::from(SECRET)))),
-            ..SecretSources::default()
-        });
+        let secrets = Secrets::of_environment(|_| Some(OsString::from(SECRET)));
         let mut manifest = manifest(self.folder.path(), profile).map_err(|errors| {
             io::Error::other(errors.iter().map(DocumentError::one_line).collect::<String>())
         })?;

@@ -9,28 +9,10 @@ use std::str::FromStr;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use clawhost_core::limits::TOOL_TIMEOUT_CEILING_MS;
 
-use super::approvals::ApprovalsArgs;
-use super::attack::AttackArgs;
-use super::audit::AuditArgs;
-use super::compile::CompileArgs;
-use super::completions::CompletionsArgs;
-use super::compose::ComposeArgs;
-use super::discover::DiscoverArgs;
-use super::doctor::DoctorArgs;
-use super::import::ImportArgs;
-use super::learn::LearnArgs;
-use super::man::ManArgs;
-use super::new::NewArgs;
-use super::pins::PinsArgs;
-use super::pull::PullArgs;
-use super::push::PushArgs;
-use super::quarantine::QuarantineArgs;
-use super::registry::RegistryArgs;
-use super::replay::ReplayArgs;
-use super::secrets::SecretsArgs;
-use super::stats::StatsArgs;
-use super::switch::{DisableArgs, EnableArgs};
-use super::wrap::WrapArgs;
+use super::{
+    approvals, attack, audit, compile, completions, compose, discover, doctor, import, learn, man,
+    new, pins, pull, push, quarantine, registry, replay, secrets, stats, switch, wrap,
+};
 
 const EXIT_CODES: &str = "Exit codes: 0 worked; 1 a defect of clawhost; 2 wrong command line or \
 arguments; 3 a wrong document or component; 4 refused by policy, sandbox or a limit; 5 the tool \
@@ -59,37 +41,37 @@ pub(super) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    Approvals(ApprovalsArgs),
-    Attack(AttackArgs),
-    Audit(AuditArgs),
+    Approvals(approvals::ApprovalsArgs),
+    Attack(attack::AttackArgs),
+    Audit(audit::AuditArgs),
     Call(CallArgs),
-    Compile(CompileArgs),
-    Completions(CompletionsArgs),
-    Compose(ComposeArgs),
-    Disable(DisableArgs),
-    Discover(DiscoverArgs),
-    Doctor(DoctorArgs),
-    Enable(EnableArgs),
+    Compile(compile::CompileArgs),
+    Completions(completions::CompletionsArgs),
+    Compose(compose::ComposeArgs),
+    Disable(switch::DisableArgs),
+    Discover(discover::DiscoverArgs),
+    Doctor(doctor::DoctorArgs),
+    Enable(switch::EnableArgs),
     Explain(ExplainArgs),
-    Import(ImportArgs),
+    Import(import::ImportArgs),
     Inspect(InspectArgs),
-    Learn(LearnArgs),
+    Learn(learn::LearnArgs),
     Limits(LimitsArgs),
-    Man(ManArgs),
-    New(NewArgs),
-    Pins(PinsArgs),
+    Man(man::ManArgs),
+    New(new::NewArgs),
+    Pins(pins::PinsArgs),
     Proxy(ProxyArgs),
-    Pull(PullArgs),
-    Push(PushArgs),
-    Quarantine(QuarantineArgs),
-    Registry(RegistryArgs),
-    Replay(ReplayArgs),
+    Pull(pull::PullArgs),
+    Push(push::PushArgs),
+    Quarantine(quarantine::QuarantineArgs),
+    Registry(registry::RegistryArgs),
+    Replay(replay::ReplayArgs),
     Run(RunArgs),
-    Secrets(SecretsArgs),
-    Stats(StatsArgs),
+    Secrets(secrets::SecretsArgs),
+    Stats(stats::StatsArgs),
     Tools(ToolsArgs),
     Validate(ValidateArgs),
-    Wrap(WrapArgs),
+    Wrap(wrap::WrapArgs),
 }
 
 /// Where things are kept and found; shared by every verb that makes a host.

@@ -38,8 +38,7 @@ pub(super) struct AttackArgs {
 
 pub(super) async fn run(args: AttackArgs) -> Result<u8, Fail> {
     let paths = setup::with_default(&args.paths);
-    let config = setup::config(&paths, args.config.as_deref())?;
-    let settings = config.settings;
+    let settings = setup::config(&paths, args.config.as_deref())?;
     let mut manifest = setup::manifest(&paths, &settings.registries)?;
     settings.apply(&mut manifest)?;
     let hidden = hidden();

@@ -145,12 +145,12 @@ fn composites(file: &Path, bytes: &[u8]) -> Result<Vec<String>, Fail> {
 
 /// Returns where the file is to lie.
 fn target(args: &ComposeArgs, paths: &[PathBuf]) -> Result<PathBuf, Fail> {
-    let config = setup::config(paths, args.places.config.as_deref())?;
+    let settings = setup::config(paths, args.places.config.as_deref())?;
     let name = args
         .file
         .file_name()
         .filter(|name| Path::new(name).extension().is_some_and(|of| of == "yaml"));
-    let folder = config.settings.definitions_folder();
+    let folder = settings.definitions_folder();
     match (folder, name) {
         (Some(folder), Some(name)) => Ok(folder.join(name)),
         (None, _) => Err(Fail::usage(

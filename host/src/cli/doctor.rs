@@ -319,7 +319,6 @@ fn as_json(findings: &[Finding]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secrets::SecretSources;
 
     const WHOLE: Support = Support {
         landlock_abi: 7,
@@ -337,11 +336,8 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_nowhere_is_missing_and_told_once() {
-        let environment = |name: &str| (name == "KEPT").then(|| "value".into());
-        let environment: Box<crate::secrets::Environment> = Box::new(environment);
-        let sources = SecretSources { environment: Some(environment), ..SecretSources::default() };
-        let told: Vec<_> =
-            lacking(&Secrets::new(sources), ["GONE", "KEPT", "GONE"].into_iter()).collect();
+        let secrets = Secrets::of_environment(|name| (name == "KEPT").then(|| "value".into()));
+        let told: Vec<_> = lacking(&secrets, ["GONE", "KEPT", "GONE"].into_iter()).collect();
         assert_eq!((told.len(), told[0].standing), (1, Standing::Missing));
         assert!(told[0].says.contains("GONE"), "{}", told[0].says);
     }

@@ -57,7 +57,7 @@ fn descriptor(file: &Path) -> Result<Option<PathBuf>, Fail> {
     if file.exists() {
         return Ok(None);
     }
-    let settings = setup::config(&[], None)?.settings;
+    let settings = setup::config(&[], None)?;
     let name = file.to_string_lossy();
     let found = settings.descriptor_of(&name).map(Path::to_owned);
     if found.is_none() && file.extension().is_none() {

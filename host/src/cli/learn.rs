@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clawhost_core::catalog::{Origin, Tool, ckp_name};
-use clawhost_core::egress::{EgressRules, HostPattern, HostRules, PORTS_DEFAULT, Schemes};
+use clawhost_core::egress::{EgressRules, HostPattern, HostRules, PORTS_DEFAULT};
 use clawhost_core::error::{CallError, ErrorKind, exit};
 use clawhost_core::grants::{Access, Mount, Shell};
 use clawhost_core::json::items;
@@ -183,13 +183,7 @@ impl Trial {
             let (host, guest) = (host.to_owned(), "/".to_owned());
             profile.mounts = vec![Mount { host, guest, access: Access::ReadOnly, create: false }];
         }
-        let nowhere = || EgressRules {
-            hosts: HostRules::Only(Vec::new()),
-            blocked: Vec::new(),
-            block_private: true,
-            ports: Vec::new(),
-            schemes: Schemes::ALL,
-        };
+        let nowhere = || EgressRules::of(HostRules::Only(Vec::new()));
         let rules = profile.network.get_or_insert_with(nowhere);
         for lack in &self.granted {
             match (lack, &mut rules.hosts) {

@@ -148,10 +148,7 @@ mod tests {
 
     #[test]
     fn a_line_shows_no_secret_that_was_handed_out() {
-        let secrets = Secrets::new(crate::secrets::SecretSources {
-            environment: Some(Box::new(|_| Some("hidden-value".into()))),
-            ..Default::default()
-        });
+        let secrets = Secrets::of_environment(|_| Some("hidden-value".into()));
         secrets.learn(["TOKEN"]);
         let line = b"WARN \x1b[2mgot\x1b[0m hidden-value\n";
         assert_eq!(*shown(line, Some(&secrets)), *b"WARN \x1b[2mgot\x1b[0m [redacted:TOKEN]\n");

@@ -12,7 +12,7 @@ use crate::upstream::http::HttpClient;
 use crate::upstream::oauth::{Pasted, Tokens};
 
 pub(super) async fn run(common: &StateArgs, server: &str, paste: bool) -> Result<u8, Fail> {
-    let settings = setup::config(&[], common.config.as_deref())?.settings;
+    let settings = setup::config(&[], common.config.as_deref())?;
     let (url, auth) = reached(&settings, server)?;
     let secrets = setup::opened_secrets(&settings, common.state.as_deref())?;
     let failed = |reason: String| Fail::new(exit::UPSTREAM, format!("{server}: {reason}"));

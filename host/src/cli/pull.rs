@@ -78,7 +78,6 @@ struct Run<'a> {
 pub(super) async fn run(args: PullArgs) -> Result<u8, Fail> {
     let paths = setup::with_default(args.manifest.as_slice());
     let settings = setup::config(&paths, args.places.config.as_deref())?;
-    let settings = settings.settings;
     let tools = args.places.tools.clone().or_else(|| settings.tools.directory.clone());
     let tools = tools.ok_or_else(|| {
         let hint = "name the folder with --tools DIR, or as `tools.directory` in clawhost.yaml";

@@ -48,7 +48,7 @@ pub(super) async fn run(args: PushArgs) -> Result<u8, Fail> {
     let (bytes, layer, artifact) = read(&args.file)?;
     let manifest = digest::of_bytes(&artifact.manifest);
     let settings = setup::config(&[], args.common.config.as_deref())?;
-    let distribution = setup::distribution(&settings.settings, args.common.state.as_deref())?;
+    let distribution = setup::distribution(&settings, args.common.state.as_deref())?;
     let mut registry = distribution.registry(&reference, "pull,push")?;
     let before = registry.manifest().await?.map(|(_, digest)| digest);
     let is_new = before.as_ref() != Some(&manifest);

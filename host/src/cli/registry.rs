@@ -21,7 +21,7 @@ use super::fail::{Blame as _, Fail};
 use super::{setup, show};
 use crate::audit::Event;
 use crate::clock::rfc3339;
-use crate::registry::{FileDocuments, ReleaseError, ReleasePin, Releases, Seed, Version, gather};
+use crate::registry::{FileDocuments, ReleaseError, ReleasePin, Seed, Version, gather};
 use crate::regular;
 use serve::ServeRegistryArgs;
 
@@ -239,7 +239,7 @@ fn head(version: &Version) -> Value {
 }
 
 async fn display(version: u64, common: &StateArgs) -> Result<u8, Fail> {
-    let found = get(&setup::seeded(common)?, version).await?;
+    let found = setup::seeded(common)?.get(version).await?;
     let tools = found.release.tools();
     if common.json {
         let mut all = head(&found);
@@ -264,7 +264,7 @@ async fn display(version: u64, common: &StateArgs) -> Result<u8, Fail> {
 
 async fn diff(from: u64, to: u64, common: &StateArgs) -> Result<u8, Fail> {
     let releases = setup::seeded(common)?;
-    let (from, to) = (get(&releases, from).await?, get(&releases, to).await?);
+    let (from, to) = (releases.get(from).await?, releases.get(to).await?);
     let changes = from.release.changes(&to.release);
     let same = || "they are the same".to_owned();
     show::done(
@@ -285,10 +285,6 @@ async fn verify(common: &StateArgs) -> Result<u8, Fail> {
         show::line(&format!("versions: {versions}, doubts: {}", doubts.len()));
     }
     Ok(if doubts.is_empty() { exit::OK } else { exit::DOCUMENT })
-}
-
-async fn get(releases: &Releases, version: u64) -> Result<Version, Fail> {
-    Ok(releases.get(version).await?)
 }
 
 impl From<ReleaseError> for Fail {

@@ -18,7 +18,7 @@ use serde_json::json;
 use super::args::ValidateArgs;
 use super::fail::{Fail, print_document};
 use super::{setup, show};
-use crate::config::{self, Config};
+use crate::config;
 use crate::registry::{
     self, FileDocuments, Preview, built_in_names, built_in_tools, preview, tool_names,
 };
@@ -197,7 +197,7 @@ fn may_be_a_servers(manifest: &Manifest, name: &str) -> bool {
 /// Returns the settings, and what is wrong with them.
 fn settings(files: &[PathBuf], config: Option<&Path>) -> (Settings, Vec<DocumentError>) {
     match setup::config(files, config) {
-        Ok(Config { settings, .. }) => {
+        Ok(settings) => {
             let missing = settings.tools.missing(Path::is_dir, &built_in_tools());
             (settings, missing)
         }

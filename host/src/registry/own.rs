@@ -77,14 +77,11 @@ impl Own {
         schemas: &Schemas,
     ) -> Result<Self, String> {
         let Composite { name, description, input_schema, file, timeout, .. } = &**composite;
-        let definition = ToolDefinition {
-            name: name.clone(),
-            title: None,
-            description: description.clone().unwrap_or_default(),
-            input_schema: input_schema.clone().unwrap_or_default(),
-            output_schema: None,
-            annotations: Annotations::default(),
-        };
+        let definition = ToolDefinition::new(
+            name,
+            description.clone().unwrap_or_default(),
+            input_schema.clone().unwrap_or_default(),
+        );
         let offered = Offered::new(&definition, schemas)?;
         let binding = manifest.tools.iter().find(|tool| tool.name == offered.ckp_name);
         let skill = binding.and_then(|tool| tool.skill.as_ref());
@@ -154,13 +151,6 @@ impl OwnTool {
             open_world: reads.map(|reads| !reads),
             ..Annotations::default()
         };
-        ToolDefinition {
-            name: name.to_owned(),
-            title: None,
-            description: description.to_owned(),
-            input_schema,
-            output_schema: None,
-            annotations,
-        }
+        ToolDefinition { annotations, ..ToolDefinition::new(name, description, input_schema) }
     }
 }

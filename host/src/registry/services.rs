@@ -72,14 +72,8 @@ fn definition(one: &Granted, name: &str) -> ToolDefinition {
     if let Some(Value::Array(required)) = input_schema.get_mut("required") {
         required.retain(|name| name != CLAW_ID);
     }
-    ToolDefinition {
-        name: name.to_owned(),
-        title: None,
-        description: tool.description.clone(),
-        input_schema,
-        output_schema: None,
-        annotations: hints(tool),
-    }
+    let definition = ToolDefinition::new(name, &tool.description, input_schema);
+    ToolDefinition { annotations: hints(tool), ..definition }
 }
 
 /// Returns what a service says of a tool in hints: those of MCP, of which descriptors write one shorter.

@@ -187,10 +187,7 @@ mod tests {
 
     #[test]
     fn no_secret_is_logged_or_explains_a_trap() {
-        let secrets = Secrets::new(crate::secrets::SecretSources {
-            environment: Some(Box::new(|_| Some("hidden-value".into()))),
-            ..Default::default()
-        });
+        let secrets = Secrets::of_environment(|_| Some("hidden-value".into()));
         let mut log = CallLog::new("t", secrets.clone());
         log.streams().write("panicked at hidden-value".to_owned().into()).unwrap();
         secrets.learn(["TOKEN"]);

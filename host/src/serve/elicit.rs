@@ -97,7 +97,6 @@ fn answer(result: &ElicitResult) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use clawhost_core::policy::ApprovalTerms;
     use serde_json::json;
 
     use super::*;
@@ -125,18 +124,8 @@ mod tests {
     }
 
     fn asked(arguments: Value) -> Pending {
-        let asked = Question {
-            call: String::new(),
-            request_id: None,
-            principal: "a".to_owned(),
-            tool: "write-file".to_owned(),
-            tool_digest: String::new(),
-            digest: String::new(),
-            arguments,
-            rule: None,
-            reason: "ask first".to_owned(),
-            terms: ApprovalTerms::default(),
-        };
+        let [principal, tool, reason] = ["a", "write-file", "ask first"].map(str::to_owned);
+        let asked = Question { principal, tool, arguments, reason, ..Question::default() };
         Pending { id: String::new(), asked: asked.into(), asked_at_ms: 0, expires_at_ms: 0 }
     }
 

@@ -152,14 +152,11 @@ fn read(claw: &'static str) -> Manifest {
 
 fn tool(name: &str) -> Tool {
     Tool {
-        definition: ToolDefinition {
-            name: name.to_owned(),
-            title: None,
-            description: format!("The tool {name}."),
-            input_schema: json!({"type": "object"}),
-            output_schema: None,
-            annotations: Annotations::default(),
-        },
+        definition: ToolDefinition::new(
+            name,
+            format!("The tool {name}."),
+            json!({"type": "object"}),
+        ),
         hints: Annotations::default(),
         ckp_name: name.to_owned(),
         version: None,
@@ -277,16 +274,13 @@ impl State {
 
 fn question(call: ToolCall) -> Question {
     Question {
-        call: String::new(),
         request_id: call.context.request_id,
         principal: call.principal.0,
         tool: call.tool,
-        tool_digest: String::new(),
-        digest: String::new(),
         arguments: call.arguments,
-        rule: None,
         reason: "the test asks".to_owned(),
         terms: ApprovalTerms { timeout: Some(ASKED_FOR), allow_on_timeout: false },
+        ..Question::default()
     }
 }
 

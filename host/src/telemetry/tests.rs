@@ -153,12 +153,8 @@ async fn a_webhook_gets_batches_with_its_token_and_a_busy_one_gets_them_again() 
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let mut plan = plan(vec![ExporterKind::Webhook(url)]);
     plan.exporters[0].secret = Some("HOOK".to_owned());
-    let environment = |name: &str| (name == "HOOK").then(|| "s3cret-of-the-hook".into());
-    let sources = crate::secrets::SecretSources {
-        environment: Some(Box::new(environment)),
-        ..Default::default()
-    };
-    let secrets = Secrets::new(sources);
+    let secrets =
+        Secrets::of_environment(|name| (name == "HOOK").then(|| "s3cret-of-the-hook".into()));
     let telemetry = Telemetry::start(&plan, "claw", &HttpClient::system(), &secrets);
     telemetry.emit(call(7));
     let (_, first) = answer(&listener, "503 Service Unavailable\r\nRetry-After: 0").await;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use clawhost_core::egress::{self, EgressRules, HostRules, Schemes};
+use clawhost_core::egress::{self, EgressRules, HostRules};
 use clawhost_core::limits::{REDIRECTS_MAX, REGISTRY_REASON_BYTES_MAX};
 use clawhost_core::truncate;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION};
@@ -118,13 +118,7 @@ pub(crate) fn public(url: &Url) -> Result<EgressRules, Unfetched> {
     if url.scheme() != "https" {
         return Err(Unfetched::at(url, &"another server is only asked over https"));
     }
-    Ok(EgressRules {
-        hosts: HostRules::Any,
-        blocked: Vec::new(),
-        block_private: true,
-        ports: Vec::new(),
-        schemes: Schemes::ALL,
-    })
+    Ok(EgressRules::of(HostRules::Any))
 }
 
 /// Returns where an answer with this status sends; nothing where it is the answer itself.

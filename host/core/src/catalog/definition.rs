@@ -24,6 +24,24 @@ pub struct ToolDefinition {
     pub annotations: Annotations,
 }
 
+impl ToolDefinition {
+    /// Returns a tool of which nothing is said but this: its arguments match `input_schema`.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        input_schema: Value,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            description: description.into(),
+            input_schema,
+            output_schema: None,
+            annotations: Annotations::default(),
+        }
+    }
+}
+
 /// MCP's tool annotations: untrusted hints that may tighten a decision, never relax one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -3,7 +3,7 @@
 use url::Host;
 
 use super::pattern::HostPattern;
-use super::rules::{EgressRules, HostRules, Schemes, parse_url};
+use super::rules::{EgressRules, HostRules, parse_url};
 use super::{EgressDenied, Reason};
 
 /// Returns the rules under which `url` can be reached, and no other host or port.
@@ -21,11 +21,11 @@ pub fn endpoint(url: &str) -> Result<EgressRules, EgressDenied> {
         Host::Ipv6(ip) => format!("[{ip}]"),
     };
     let rules = EgressRules {
-        hosts: HostRules::Only(vec![HostPattern::parse(&host).map_err(|_| malformed())?]),
-        blocked: Vec::new(),
         block_private: false,
         ports: vec![parsed.port_or_known_default().ok_or_else(malformed)?],
-        schemes: Schemes::ALL,
+        ..EgressRules::of(HostRules::Only(vec![
+            HostPattern::parse(&host).map_err(|_| malformed())?,
+        ]))
     };
     rules.check_url(&parsed)?;
     Ok(rules)

@@ -33,6 +33,14 @@ pub struct EgressRules {
     pub schemes: Schemes,
 }
 
+impl EgressRules {
+    /// Returns the rules that open these hosts and nothing more: no private address, no ports but the web's.
+    pub const fn of(hosts: HostRules) -> Self {
+        let schemes = Schemes::ALL;
+        Self { hosts, blocked: Vec::new(), block_private: true, ports: Vec::new(), schemes }
+    }
+}
+
 /// The schemes of addresses that may be used, of the two that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schemes {

@@ -8,18 +8,12 @@ use super::*;
 use crate::violation::Lack;
 
 fn open() -> EgressRules {
-    EgressRules {
-        hosts: HostRules::Any,
-        blocked: Vec::new(),
-        block_private: true,
-        ports: Vec::new(),
-        schemes: Schemes::ALL,
-    }
+    EgressRules::of(HostRules::Any)
 }
 
 fn only(patterns: &[&str]) -> EgressRules {
     let patterns = patterns.iter().map(|text| HostPattern::parse(text).unwrap()).collect();
-    EgressRules { hosts: HostRules::Only(patterns), ..open() }
+    EgressRules::of(HostRules::Only(patterns))
 }
 
 fn check(rules: &EgressRules, text: &str) -> Result<Target, Reason> {

@@ -75,7 +75,7 @@ pub fn is_variable_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::egress::{EgressRules, HostRules, Schemes, parse_url};
+    use crate::egress::{EgressRules, HostRules, parse_url};
 
     fn grant(hosts: &[&str]) -> SecretGrant {
         SecretGrant {
@@ -87,9 +87,7 @@ mod tests {
     }
 
     fn target(url: &str) -> Target {
-        let (blocked, ports, schemes) = (Vec::new(), vec![80, 443], Schemes::ALL);
-        let hosts = HostRules::Any;
-        let rules = EgressRules { hosts, blocked, block_private: false, ports, schemes };
+        let rules = EgressRules { block_private: false, ..EgressRules::of(HostRules::Any) };
         rules.check_url(&parse_url(url).unwrap()).unwrap()
     }
 

@@ -65,7 +65,7 @@ fn listed<T: ToString>(all: impl IntoIterator<Item = T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::egress::{HostPattern, Schemes};
+    use crate::egress::HostPattern;
 
     #[test]
     fn of_ports_only_those_are_said_that_are_not_the_webs() {
@@ -82,8 +82,7 @@ mod tests {
             ),
             (HostRules::Only(Vec::new()), false, vec![8080], "no host"),
         ] {
-            let (blocked, schemes) = (Vec::new(), Schemes::ALL);
-            let rules = EgressRules { hosts, blocked, block_private, ports, schemes };
+            let rules = EgressRules { block_private, ports, ..EgressRules::of(hosts) };
             assert_eq!(network(&rules), says);
         }
     }

@@ -1,4 +1,4 @@
-//! `kind: Memory`: what the agent remembers, read into a [`MemoryPlan`].
+//! `kind: Memory`: what the agent remembers, read into a [`StorePlan`] for each store.
 //!
 //! What a document asks for and this host does not serve is refused, so that no store does less
 //! than it says: other backends than SQLite, encryption, summaries. The cognitive
@@ -25,13 +25,6 @@ const IDENTITY: &str = "{identity_name}";
 const TENANT: &str = "{tenant_id}";
 /// Bytes of a store's name.
 const NAME_BYTES_MAX: usize = 128;
-
-/// The memory of one run: every store that its documents declare.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryPlan {
-    /// The stores, in the order of the documents. No two have the same name.
-    pub stores: Vec<StorePlan>,
-}
 
 /// One store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,11 +136,9 @@ fn stores(primitives: &[Document]) -> impl Iterator<Item = (&Document, &Node)> {
     memories.flat_map(|of| of.spec.list(&["stores"]).iter().map(move |store| (of, store)))
 }
 
-/// Returns the plan that checked documents make; nothing where none is a Memory.
-pub(crate) fn plan(primitives: &[Document], directory: &Path) -> Option<MemoryPlan> {
-    let stores: Vec<StorePlan> =
-        stores(primitives).map(|(of, store)| read(store, &directory.join(&of.base))).collect();
-    (!stores.is_empty()).then_some(MemoryPlan { stores })
+/// Returns the stores that checked documents declare.
+pub(crate) fn plan(primitives: &[Document], directory: &Path) -> Vec<StorePlan> {
+    stores(primitives).map(|(of, store)| read(store, &directory.join(&of.base))).collect()
 }
 
 fn read(store: &Node, base: &Path) -> StorePlan {

@@ -46,7 +46,7 @@ pub use documents::{Component, DirEntry, Documents, OneDocument, Package, Regist
 pub use identity::Autonomy;
 pub use load::{HOST_SUPPLIED_POLICY, Surroundings, load, unbound};
 pub use mcp::{McpAuth, McpEndpoint, McpGrant, McpReach, McpServer, McpSource, McpValue};
-pub use memory::{EmbeddingPlan, FileTemplate, MemoryPlan, Sharing, StoreKind, StorePlan};
+pub use memory::{EmbeddingPlan, FileTemplate, Sharing, StoreKind, StorePlan};
 pub use node::duration;
 pub use primitive::{DocumentHead, is_claw, read_head};
 pub use problem::{DocumentError, MANIFEST_INVALID, PRIMITIVE_NOT_FOUND, nearest};

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::node::Place;
 use super::versions::Versions;
 use super::{
-    Autonomy, CatalogMode, ChannelSettings, DocumentError, Fetched, Governance, McpServer,
-    MemoryPlan, PinMode, Profile, ProviderPlan, SwarmPlan, TelemetryPlan, ToolBinding, WebSettings,
-    load, notes,
+    Autonomy, CatalogMode, ChannelSettings, DocumentError, Fetched, Governance, McpServer, PinMode,
+    Profile, ProviderPlan, StorePlan, SwarmPlan, TelemetryPlan, ToolBinding, WebSettings, load,
+    notes,
 };
 use crate::catalog::{Refused, ckp_name};
 use crate::descriptor::{AgentTools, Granted};
@@ -48,8 +48,8 @@ pub struct Manifest {
     /// Time between two heartbeats, nothing where the Claw switches them off: its annotation
     /// `heartbeat_interval_ms`, at least [`crate::limits::HEARTBEAT_FLOOR_MS`], where 0 means off.
     pub heartbeat: Option<Duration>,
-    /// What the agent remembers; nothing where absent.
-    pub memory: Option<MemoryPlan>,
+    /// The memory stores, in the order of the documents. No two have the same name.
+    pub memory: Vec<StorePlan>,
     /// Where messages may go, by name; from the runtime file, never from a document.
     pub channels: BTreeMap<String, ChannelSettings>,
     /// Whom some built-in tools may ask; from the runtime file, never from a document.

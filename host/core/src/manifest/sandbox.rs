@@ -12,7 +12,7 @@ pub(crate) use self::check::{check, read_host};
 use super::node::Node;
 use super::primitive::Document;
 use super::profile::{Profile, ProfileLimits};
-use crate::egress::{EgressRules, HostPattern, HostRules, Schemes};
+use crate::egress::{EgressRules, HostPattern, HostRules};
 use crate::grants::{Access, Mount, Shell};
 use crate::shell::ShellRules;
 
@@ -53,8 +53,7 @@ fn network(spec: &Node) -> Option<EgressRules> {
     };
     let on = |key: &str| network.flag(&["ssrf_protection", key]) != Some(false);
     let block_private = on("enabled") && on("block_private_ips");
-    let (blocked, ports, schemes) = (Vec::new(), Vec::new(), Schemes::ALL);
-    Some(EgressRules { hosts, blocked, block_private, ports, schemes })
+    Some(EgressRules { block_private, ..EgressRules::of(hosts) })
 }
 
 fn mounts(spec: &Node, base: &Path) -> Vec<Mount> {

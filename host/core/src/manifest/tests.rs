@@ -1,7 +1,6 @@
 //! Whole documents in, manifests or problems out; over a map instead of files.
 
 mod fields;
-mod samples;
 
 use std::collections::BTreeMap;
 use std::io;

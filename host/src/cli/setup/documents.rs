@@ -12,7 +12,7 @@ use clawhost_core::package::Lock;
 use super::keys::opened_secrets;
 use crate::cli::args::HostArgs;
 use crate::cli::fail::{Blame as _, Fail};
-use crate::config::{self, Config};
+use crate::config;
 use crate::distribution::Distribution;
 use crate::engine::LoadError;
 use crate::registry::{
@@ -39,7 +39,7 @@ pub(in crate::cli) fn documents_from(
     paths: &[PathBuf],
     places: &HostArgs,
 ) -> Result<(Manifest, Settings), Vec<DocumentError>> {
-    let mut settings = config(paths, places.config.as_deref())?.settings;
+    let mut settings = config(paths, places.config.as_deref())?;
     let mut manifest = manifest(paths, &settings.registries)?;
     settings.apply(&mut manifest)?;
     settings.define(docs, &mut manifest)?;
@@ -134,8 +134,8 @@ pub(in crate::cli) fn with_default(paths: &[PathBuf]) -> Vec<PathBuf> {
 pub(in crate::cli) fn config(
     paths: &[PathBuf],
     explicit: Option<&Path>,
-) -> Result<Config, Vec<DocumentError>> {
-    Config::load(explicit, Some(&beside(paths)), config::environment())
+) -> Result<Settings, Vec<DocumentError>> {
+    config::load(explicit, Some(&beside(paths)), config::environment())
 }
 
 /// Returns the folder of what belongs to the first of `paths`: its own, or the current directory.

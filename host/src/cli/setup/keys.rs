@@ -27,7 +27,7 @@ pub(in crate::cli) fn secrets_of(common: &StateArgs, only_looks: bool) -> Result
     if only_looks && !state_path(common)?.0.exists() {
         return Ok(secrets_from(None, Tokens::default()));
     }
-    let settings = config(&[], common.config.as_deref())?.settings;
+    let settings = config(&[], common.config.as_deref())?;
     opened_secrets(&settings, common.state.as_deref())
 }
 

@@ -69,7 +69,7 @@ pub(in crate::cli) fn existing_audit_dir(args: &StateArgs) -> Result<Option<Dir>
 /// Returns the state folder that the user names, else `CLAWHOST_STATE` or the [runtime
 /// file](config), else the default; and whether anybody named it. Makes nothing.
 pub(in crate::cli) fn state_path(args: &StateArgs) -> Result<(PathBuf, bool), Fail> {
-    let settings = config(&[], args.config.as_deref())?.settings;
+    let settings = config(&[], args.config.as_deref())?;
     let state = args.state.as_deref().or(settings.state.as_deref());
     let path = StateDir::locate(state, &FolderEnv::from_process()).or_fail(exit::UPSTREAM)?;
     Ok((path, state.is_some()))
@@ -123,7 +123,7 @@ pub(in crate::cli) fn existing_pins(common: &StateArgs) -> Result<Option<Pins>, 
 
 /// As [`releases`], to look at what was seeded.
 pub(in crate::cli) fn seeded(common: &StateArgs) -> Result<Releases, Fail> {
-    let settings = config(&[], common.config.as_deref())?.settings;
+    let settings = config(&[], common.config.as_deref())?;
     if settings.releases.is_none_or(|of| of.postgres.is_none()) {
         require_state(common)?;
     }
@@ -132,7 +132,7 @@ pub(in crate::cli) fn seeded(common: &StateArgs) -> Result<Releases, Fail> {
 
 /// Opens the versions of the registry that the runtime file means, else those of the state folder.
 pub(in crate::cli) fn releases(common: &StateArgs) -> Result<Releases, Fail> {
-    let settings = config(&[], common.config.as_deref())?.settings;
+    let settings = config(&[], common.config.as_deref())?;
     let of = settings.releases.clone().unwrap_or_default();
     let path = state_path(common)?.0;
     let secrets = match of.password {

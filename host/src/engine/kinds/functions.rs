@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use clawhost_core::bridged;
-use clawhost_core::catalog::{Annotations, ToolDefinition};
+use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::limits::{COMPONENT_TOOLS_MAX, ERROR_TEXT_BYTES_MAX};
 use clawhost_core::truncate;
 use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem};
@@ -158,14 +158,10 @@ fn tool(
     }
     let short = interface.map(last_name);
     let (input_schema, output_schema) = schema::of_function(func)?;
-    let definition = ToolDefinition {
-        name: short.map_or_else(|| tool_name(name), |short| tool_name(&format!("{short}-{name}"))),
-        title: None,
-        description: docs.of(short, name).map_or_else(|| told(interface, name), str::to_owned),
-        input_schema,
-        output_schema,
-        annotations: Annotations::default(),
-    };
+    let own = short.map_or_else(|| tool_name(name), |short| tool_name(&format!("{short}-{name}")));
+    let description = docs.of(short, name).map_or_else(|| told(interface, name), str::to_owned);
+    let definition = ToolDefinition::new(own, description, input_schema);
+    let definition = ToolDefinition { output_schema, ..definition };
     // The reason may quote the name.
     bridged::cleaned(&definition, &definition.name)
         .map_err(|why| truncate::text(&why, ERROR_TEXT_BYTES_MAX / 8).to_owned())

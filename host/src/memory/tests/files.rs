@@ -15,8 +15,8 @@ fn with_path(folder: &Path, path: &str) -> StorePlan {
     let documents = crate::registry::FileDocuments;
     let around =
         clawhost_core::manifest::Surroundings { directory: folder, profiles: &Default::default() };
-    let manifest = clawhost_core::manifest::load(&documents, &[file], around).unwrap();
-    manifest.memory.unwrap().stores.remove(0)
+    let mut manifest = clawhost_core::manifest::load(&documents, &[file], around).unwrap();
+    manifest.memory.remove(0)
 }
 
 #[tokio::test]

@@ -31,9 +31,8 @@ impl Stores {
         let dir = cap_std::fs::Dir::open_ambient_dir(folder.path(), authority).unwrap();
         let audit = Arc::new(AuditLog::open(&dir, Terms::default()).unwrap());
         let time = Arc::new(AtomicI64::new(START_MS));
-        let plan = Some(MemoryPlan { stores: plans.to_vec() });
-        let memory =
-            Memory::with_clock(plan, database, audit, Default::default(), None, Clock::of(&time));
+        let (stores, clock) = (plans.to_vec(), Clock::of(&time));
+        let memory = Memory::with_clock(stores, database, audit, Default::default(), None, clock);
         Self { memory, time, folder, plans: plans.to_vec() }
     }
 

@@ -246,14 +246,9 @@ mod tests {
             destructive: Some(true),
             ..Annotations::default()
         };
-        let definition = ToolDefinition {
-            name: "t".to_owned(),
-            title: None,
-            description: "own".to_owned(),
-            input_schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
-            output_schema: None,
-            annotations: own,
-        };
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let definition =
+            ToolDefinition { annotations: own, ..ToolDefinition::new("t", "own", schema) };
         let offered = Offered::new(&definition, &Schemas::default()).unwrap();
         let said = json!({"title": "T", "readOnlyHint": false, "openWorldHint": true});
         let binding = ToolBinding {

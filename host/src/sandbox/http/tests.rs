@@ -1,7 +1,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 
-use clawhost_core::egress::{HostPattern, HostRules, Schemes};
+use clawhost_core::egress::{HostPattern, HostRules};
 use clawhost_core::grants::{Grants, Injection, SecretGrant};
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use http::{HeaderName, StatusCode};
@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
 use crate::recording::End;
-use crate::secrets::{SecretSources, Secrets};
+use crate::secrets::Secrets;
 use crate::upstream::http::{Lookup, Resolver, TrustedRoots};
 
 const PLENTY: Duration = Duration::from_secs(20);
@@ -53,13 +53,8 @@ async fn listening_server(answer: &'static [u8]) -> (SocketAddr, UnboundedReceiv
 
 fn rules(hosts: &[&str], port: u16) -> EgressRules {
     let hosts = hosts.iter().map(|host| HostPattern::parse(host).unwrap()).collect();
-    EgressRules {
-        hosts: HostRules::Only(hosts),
-        blocked: Vec::new(),
-        block_private: false,
-        ports: vec![port],
-        schemes: Schemes::ALL,
-    }
+    let ports = vec![port];
+    EgressRules { block_private: false, ports, ..EgressRules::of(HostRules::Only(hosts)) }
 }
 
 fn ctx(rules: Option<EgressRules>) -> HttpCtx {
@@ -201,10 +196,7 @@ async fn of_a_call_with_a_secret(
     carries: bool,
 ) -> (Result<Response<WasiBody>, Error>, String) {
     let (address, mut heard) = listening_server(answer).await;
-    let secrets = Secrets::new(SecretSources {
-        environment: Some(Box::new(|name| (name == "TOKEN").then(|| "s3cr3t-value".into()))),
-        ..SecretSources::default()
-    });
+    let secrets = Secrets::of_environment(|name| (name == "TOKEN").then(|| "s3cr3t-value".into()));
     let grant = SecretGrant {
         name: "TOKEN".to_owned(),
         env: "TOKEN".to_owned(),

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clawhost_core::egress::{EgressRules, HostPattern, HostRules, Schemes};
+use clawhost_core::egress::{EgressRules, HostPattern, HostRules};
 use http::Request;
 use http::header::HOST;
 
@@ -15,10 +15,7 @@ use crate::upstream::http::CheckedRequest;
 const VALUE: &str = "s3cr3t/value+1";
 
 fn secrets() -> Secrets {
-    Secrets::new(SecretSources {
-        environment: Some(Box::new(|name| (name == "TOKEN").then(|| OsString::from(VALUE)))),
-        ..SecretSources::default()
-    })
+    Secrets::of_environment(|name| (name == "TOKEN").then(|| OsString::from(VALUE)))
 }
 
 fn grant(name: &str, injection: Injection) -> SecretGrant {
@@ -35,13 +32,7 @@ fn held(call: &CallSecrets) -> String {
 }
 
 fn checked(url: &str, header: &str) -> CheckedRequest<()> {
-    let rules = EgressRules {
-        hosts: HostRules::Any,
-        blocked: Vec::new(),
-        block_private: true,
-        ports: Vec::new(),
-        schemes: Schemes::ALL,
-    };
+    let rules = EgressRules::of(HostRules::Any);
     let request = Request::get(url).header("authorization", header).body(()).unwrap();
     CheckedRequest::new(Arc::new(rules), request).unwrap()
 }
@@ -166,10 +157,7 @@ fn what_any_call_may_have_sent_is_found_in_answers_and_shown_by_nothing() {
 fn changing(values: &[&str]) -> Secrets {
     let values: Vec<OsString> = values.iter().rev().map(OsString::from).collect();
     let values = Mutex::new(values);
-    Secrets::new(SecretSources {
-        environment: Some(Box::new(move |_| values.lock().unwrap().pop())),
-        ..SecretSources::default()
-    })
+    Secrets::of_environment(move |_| values.lock().unwrap().pop())
 }
 
 #[test]

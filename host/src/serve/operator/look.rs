@@ -269,26 +269,13 @@ const DOUBLE_WHOLE_MAX: u64 = (1 << 53) - 1;
 
 #[cfg(test)]
 mod tests {
-    use clawhost_core::policy::ApprovalTerms;
-
     use super::*;
     use crate::approvals::Question;
 
     #[test]
     fn one_caller_does_not_bury_the_questions_of_the_others() {
         let asked = |(at, principal): (usize, &str)| {
-            let asked = Question {
-                call: String::new(),
-                request_id: None,
-                principal: principal.to_owned(),
-                tool: "asks".to_owned(),
-                tool_digest: String::new(),
-                digest: String::new(),
-                arguments: json!({}),
-                rule: None,
-                reason: String::new(),
-                terms: ApprovalTerms::default(),
-            };
+            let asked = Question { principal: principal.to_owned(), ..Question::default() };
             Pending { id: at.to_string(), asked: asked.into(), asked_at_ms: 0, expires_at_ms: 0 }
         };
         let callers = ["a", "a", "a", "a", "b", "c", "b"];

@@ -71,18 +71,12 @@ fn request_line(url: &Url) -> Option<Uri> {
 
 #[cfg(test)]
 mod tests {
-    use clawhost_core::egress::{HostRules, Schemes};
+    use clawhost_core::egress::HostRules;
 
     use super::*;
 
     fn checked(uri: &str) -> Result<CheckedRequest<()>, Reason> {
-        let rules = EgressRules {
-            hosts: HostRules::Any,
-            blocked: Vec::new(),
-            block_private: true,
-            ports: Vec::new(),
-            schemes: Schemes::ALL,
-        };
+        let rules = EgressRules::of(HostRules::Any);
         let request = Request::builder().uri(uri).header("x", "y").body(()).unwrap();
         CheckedRequest::new(Arc::new(rules), request).map_err(|denied| denied.reason())
     }

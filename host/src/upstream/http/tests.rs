@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clawhost_core::egress::{EgressDenied, EgressRules, HostPattern, HostRules, Schemes};
+use clawhost_core::egress::{EgressDenied, EgressRules, HostPattern, HostRules};
 use clawhost_core::limits::{EGRESS_CONNECTIONS_MAX, EGRESS_CONNECTIONS_PER_CALL_MAX};
 use http::{Request, Response};
 use http_body::Body as _;
@@ -176,8 +176,7 @@ fn client(answers: &[&[&str]]) -> HttpClient {
 /// Everything is allowed, as long as it is on the internet.
 fn public(server: &Server) -> EgressRules {
     let ports = vec![server.address.port()];
-    let schemes = Schemes::ALL;
-    EgressRules { hosts: HostRules::Any, blocked: Vec::new(), block_private: true, ports, schemes }
+    EgressRules { ports, ..EgressRules::of(HostRules::Any) }
 }
 
 fn private(server: &Server) -> EgressRules {

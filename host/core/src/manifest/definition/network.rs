@@ -50,11 +50,10 @@ impl NetworkPolicy {
 
     fn rules(&self, ports: Vec<u16>) -> EgressRules {
         EgressRules {
-            hosts: HostRules::Only(self.hosts.clone()),
-            blocked: Vec::new(),
             block_private: self.block_private,
             ports: self.ports.clone().unwrap_or(ports),
             schemes: self.schemes,
+            ..EgressRules::of(HostRules::Only(self.hosts.clone()))
         }
     }
 }

@@ -7,18 +7,18 @@ fn document(stores: &str) -> String {
     format!("claw: \"0.3.0\"\nkind: Memory\nmetadata: {{name: m}}\nspec:\n  stores: [{stores}]\n")
 }
 
-fn load(text: &str) -> Result<MemoryPlan, Vec<String>> {
+fn load(text: &str) -> Result<Vec<StorePlan>, Vec<String>> {
     let mut problems = Problems::default();
     let read = read_document(Path::new("d/m.yaml"), text.as_bytes(), &mut problems);
     let of = [read.unwrap()];
     check_all(&of, &mut problems);
     let plan = plan(&of, Path::new("/here"));
     let lines = |list: Vec<DocumentError>| list.iter().map(DocumentError::one_line).collect();
-    problems.finish(plan).map_err(lines)
+    problems.finish(Some(plan)).map_err(lines)
 }
 
 fn store(text: &str) -> StorePlan {
-    load(&document(text)).unwrap().stores.remove(0)
+    load(&document(text)).unwrap().remove(0)
 }
 
 fn refused(text: &str, expected: &str) {

@@ -1,7 +1,7 @@
 //! `tools.http_get` and `tools.web_search`: whom two of the built-in tools may ask.
 
 use super::reader::Reader;
-use crate::egress::{EgressRules, HostPattern, HostRules, Schemes, check_request, endpoint};
+use crate::egress::{EgressRules, HostPattern, HostRules, check_request, endpoint};
 use crate::grants::{Grants, Injection, SecretGrant};
 use crate::manifest::node::Node;
 use crate::manifest::shape::shown;
@@ -58,7 +58,7 @@ impl WebSettings {
     fn http_get(&self, ports: Vec<u16>) -> EgressRules {
         let hosts = self.domain_allowlist.clone().map_or(HostRules::Any, HostRules::Only);
         let (blocked, block_private) = (self.domain_blocklist.clone(), self.block_private_ips);
-        EgressRules { hosts, blocked, block_private, ports, schemes: Schemes::ALL }
+        EgressRules { blocked, block_private, ports, ..EgressRules::of(hosts) }
     }
 
     fn search(&self, address: &str, grants: &mut Grants) {
@@ -117,9 +117,8 @@ mod tests {
     }
 
     fn open() -> EgressRules {
-        let (hosts, blocked) = (HostRules::Any, Vec::new());
-        let (ports, schemes) = (vec![80, 8080], Schemes::ALL);
-        EgressRules { hosts, blocked, block_private: false, ports, schemes }
+        let ports = vec![80, 8080];
+        EgressRules { block_private: false, ports, ..EgressRules::of(HostRules::Any) }
     }
 
     fn granted(tools: &str, tool: &str) -> Grants {

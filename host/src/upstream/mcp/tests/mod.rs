@@ -24,7 +24,7 @@ use super::*;
 use crate::dialogue::{Asks, Caller, Dialogue};
 use crate::jail::support;
 use crate::progress::ProgressSink;
-use crate::secrets::{SecretSources, Secrets};
+use crate::secrets::Secrets;
 use crate::upstream::http::HttpClient;
 
 /// Longer than anything here takes.
@@ -41,10 +41,8 @@ fn jail_here() -> bool {
 }
 
 fn parts() -> ServerParts {
-    let environment = |name: &str| (name == "TOKEN").then(|| SECRET.into());
-    let environment: Box<crate::secrets::Environment> = Box::new(environment);
-    let sources = SecretSources { environment: Some(environment), ..SecretSources::default() };
-    ServerParts { client: HttpClient::system(), secrets: Secrets::new(sources) }
+    let secrets = Secrets::of_environment(|name| (name == "TOKEN").then(|| SECRET.into()));
+    ServerParts { client: HttpClient::system(), secrets }
 }
 
 fn plan(mode: &str) -> ServerPlan {
