@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::error::CallError;
 use clawhost_core::grants::{Access, Grants, Mount, Shell};
+use clawhost_core::policy::HostFolder;
 use clawhost_core::shell::{Refusal, ShellPolicy};
 
 pub use crate::progress::ProgressSink;
@@ -292,6 +293,18 @@ pub fn look_up(grants: &Grants) -> Result<FolderBounds, String> {
     FolderBounds::look_up(&grants.mounts, &grants.denied_paths).map_err(|error| error.to_string())
 }
 
+/// Returns the folders of `grants` by the names that an MCP server may have for them: as the profile writes them,
+/// and as a jail shows them, links considered.
+pub(crate) fn host_folders(grants: &Grants) -> Vec<HostFolder> {
+    let names = |mount: &Mount| {
+        let hosts = [mount.host.clone(), fs::real(&mount.host)];
+        hosts.map(|host| HostFolder::new(&host, &mount.guest))
+    };
+    let mut folders: Vec<_> = grants.mounts.iter().flat_map(names).flatten().collect();
+    folders.dedup();
+    folders
+}
+
 /// Replaces `..` in mounted and denied paths by where it leads, links considered.
 #[expect(clippy::disallowed_methods, reason = "a profile's paths are looked up here, once")]
 fn resolve_parents(grants: &mut Grants) -> Result<(), String> {
@@ -304,4 +317,28 @@ fn resolve_parents(grants: &mut Grants) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_behind_a_link_has_two_names() {
+        let temp = tempfile::tempdir().unwrap();
+        let there = temp.path().canonicalize().unwrap();
+        std::fs::create_dir(there.join("real")).unwrap();
+        std::os::unix::fs::symlink(there.join("real"), there.join("link")).unwrap();
+        let mount = |name: &str, guest: &str| Mount {
+            host: there.join(name),
+            guest: guest.to_owned(),
+            access: Access::ReadOnly,
+            create: false,
+        };
+        let mounts = vec![mount("link", "/"), mount("real", "/real")];
+        let grants = Grants { mounts, ..Grants::default() };
+        let named = [("link", "/"), ("real", "/"), ("real", "/real")];
+        let named = named.map(|(name, guest)| HostFolder::new(&there.join(name), guest).unwrap());
+        assert_eq!(host_folders(&grants), named);
+    }
 }
