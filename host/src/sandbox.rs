@@ -216,17 +216,20 @@ impl Sandbox {
         self.touches.get_or_init(|| self.grants.touches(|path| path.display().to_string()))
     }
 
-    /// Returns what was opened, for a native program that runs under it for as long as the host does.
+    /// Returns what was opened, for a native program that runs under it for as long as the host does: its folders
+    /// by the names that are there in its jail, which shows no link.
     ///
     /// # Errors
     /// A mount holds a folder of the host's own, which no jail can close.
-    pub(crate) fn native_grants(&self) -> Result<&Grants, SandboxError> {
+    pub(crate) fn native_grants(&self) -> Result<Grants, SandboxError> {
         let fail = |error: RootError| {
             let (profile, reason) = (self.grants.profile.clone(), error.to_string());
             SandboxError { profile, reason }
         };
         self.private.check_native(&self.grants.mounts).map_err(fail)?;
-        Ok(&self.grants)
+        let mut grants = self.grants.clone();
+        grants.mounts.iter_mut().for_each(|mount| mount.host = fs::real(&mount.host));
+        Ok(grants)
     }
 
     /// Says what a path of a call's arguments would meet. Nothing is made.
@@ -324,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_behind_a_link_has_two_names() {
+    fn a_folder_behind_a_link_has_two_names_and_a_jail_has_the_one_that_is_there() {
         let temp = tempfile::tempdir().unwrap();
         let there = temp.path().canonicalize().unwrap();
         std::fs::create_dir(there.join("real")).unwrap();
@@ -340,5 +343,9 @@ mod tests {
         let named = [("link", "/"), ("real", "/"), ("real", "/real")];
         let named = named.map(|(name, guest)| HostFolder::new(&there.join(name), guest).unwrap());
         assert_eq!(host_folders(&grants), named);
+        let sandbox = Sandbox::open(grants, Backends::none()).unwrap();
+        let hosts: Vec<_> =
+            sandbox.native_grants().unwrap().mounts.into_iter().map(|mount| mount.host).collect();
+        assert_eq!(hosts, [there.join("real"), there.join("real")]);
     }
 }
