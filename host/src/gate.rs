@@ -370,7 +370,7 @@ impl Gate {
         let narrowed = prepared.as_ref().ok().and_then(|prepared| prepared.narrowed.as_ref());
         let under = narrowed.unwrap_or(resolved);
         let grants = under.grants().clone();
-        let paths = arguments.map(|it| resolved.tool().paths_in(it)).unwrap_or_default();
+        let paths = arguments.map(|it| resolved.tool().paths.of_call(it)).unwrap_or_default();
         let paths = paths.iter().map(|path| under.sandbox().foretell(path)).collect();
         let ask = prepared.map(|prepared| prepared.decision.ask);
         Rehearsal { explanation, findings, grants, paths, ask }

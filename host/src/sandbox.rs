@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 
 use clawhost_core::error::CallError;
 use clawhost_core::grants::{Access, Grants, Mount, Shell};
+use clawhost_core::policy::HostFolder;
 use clawhost_core::shell::{Refusal, ShellPolicy};
 
 pub use crate::progress::ProgressSink;
@@ -215,17 +216,20 @@ impl Sandbox {
         self.touches.get_or_init(|| self.grants.touches(|path| path.display().to_string()))
     }
 
-    /// Returns what was opened, for a native program that runs under it for as long as the host does.
+    /// Returns what was opened, for a native program that runs under it for as long as the host does: its folders
+    /// by the names that are there in its jail, which shows no link.
     ///
     /// # Errors
     /// A mount holds a folder of the host's own, which no jail can close.
-    pub(crate) fn native_grants(&self) -> Result<&Grants, SandboxError> {
+    pub(crate) fn native_grants(&self) -> Result<Grants, SandboxError> {
         let fail = |error: RootError| {
             let (profile, reason) = (self.grants.profile.clone(), error.to_string());
             SandboxError { profile, reason }
         };
         self.private.check_native(&self.grants.mounts).map_err(fail)?;
-        Ok(&self.grants)
+        let mut grants = self.grants.clone();
+        grants.mounts.iter_mut().for_each(|mount| mount.host = fs::real(&mount.host));
+        Ok(grants)
     }
 
     /// Says what a path of a call's arguments would meet. Nothing is made.
@@ -292,6 +296,18 @@ pub fn look_up(grants: &Grants) -> Result<FolderBounds, String> {
     FolderBounds::look_up(&grants.mounts, &grants.denied_paths).map_err(|error| error.to_string())
 }
 
+/// Returns the folders of `grants` by the names that an MCP server may have for them: as the profile writes them,
+/// and as a jail shows them, links considered.
+pub(crate) fn host_folders(grants: &Grants) -> Vec<HostFolder> {
+    let names = |mount: &Mount| {
+        let hosts = [mount.host.clone(), fs::real(&mount.host)];
+        hosts.map(|host| HostFolder::new(&host, &mount.guest))
+    };
+    let mut folders: Vec<_> = grants.mounts.iter().flat_map(names).flatten().collect();
+    folders.dedup();
+    folders
+}
+
 /// Replaces `..` in mounted and denied paths by where it leads, links considered.
 #[expect(clippy::disallowed_methods, reason = "a profile's paths are looked up here, once")]
 fn resolve_parents(grants: &mut Grants) -> Result<(), String> {
@@ -304,4 +320,32 @@ fn resolve_parents(grants: &mut Grants) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_behind_a_link_has_two_names_and_a_jail_has_the_one_that_is_there() {
+        let temp = tempfile::tempdir().unwrap();
+        let there = temp.path().canonicalize().unwrap();
+        std::fs::create_dir(there.join("real")).unwrap();
+        std::os::unix::fs::symlink(there.join("real"), there.join("link")).unwrap();
+        let mount = |name: &str, guest: &str| Mount {
+            host: there.join(name),
+            guest: guest.to_owned(),
+            access: Access::ReadOnly,
+            create: false,
+        };
+        let mounts = vec![mount("link", "/"), mount("real", "/real")];
+        let grants = Grants { mounts, ..Grants::default() };
+        let named = [("link", "/"), ("real", "/"), ("real", "/real")];
+        let named = named.map(|(name, guest)| HostFolder::new(&there.join(name), guest).unwrap());
+        assert_eq!(host_folders(&grants), named);
+        let sandbox = Sandbox::open(grants, Backends::none()).unwrap();
+        let hosts: Vec<_> =
+            sandbox.native_grants().unwrap().mounts.into_iter().map(|mount| mount.host).collect();
+        assert_eq!(hosts, [there.join("real"), there.join("real")]);
+    }
 }

@@ -156,7 +156,10 @@ fn a_server_that_does_not_answer_holds_up_only_its_own_calls() {
 fn a_rule_about_a_folder_holds_for_a_program_that_names_it_as_the_host_does() {
     let cli = Cli::new(PROGRAM);
     let Some(work) = server(&cli, "work") else { return };
-    let folder = documents(&cli, &[(&work, "ro")], &json!({"s": entry(&work, &["one"])}));
+    // The profile knows the folder by a link, and the jail by the name that is there.
+    let link = work.with_file_name("link");
+    std::os::unix::fs::symlink(&work, &link).unwrap();
+    let folder = documents(&cli, &[(&link, "ro")], &json!({"s": entry(&work, &["one"])}));
     let rules = r#"claw: "0.3.0"
 kind: Policy
 metadata: { name: rules }
@@ -170,10 +173,17 @@ spec:
     let above = work.parent().unwrap();
     for (name, code) in [
         (work.join("secret/x"), 4),
+        (link.join("secret/x"), 4),
         (work.join("open/x"), 0),
+        (link.join("open/x"), 0),
+        ("secret/x".into(), 4),
+        ("open/x".into(), 0),
         (above.to_owned(), 4),
         ("~/secret/x".into(), 4),
+        ("/proc/self/cwd/secret/x".into(), 4),
         (format!(" {}", work.join("secret/x").display()).into(), 4),
+        (format!("{}/%73ecret/x", work.display()).into(), 4),
+        (format!("{}/s*t/x", work.display()).into(), 4),
         ("~/../work/secret/x".into(), 4),
     ] {
         let name = name.display();

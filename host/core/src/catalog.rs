@@ -27,7 +27,7 @@ use crate::descriptor::Granted;
 use crate::exposed::Served;
 use crate::grants::Grants;
 use crate::manifest::Definition;
-use crate::policy::PathNames;
+use crate::policy::ToolPaths;
 use crate::retry::RetryPlan;
 use crate::schema::Schema;
 use crate::uri::{ClawUri, Kind};
@@ -66,8 +66,8 @@ pub struct Tool {
     pub surfaced: bool,
     /// What it is as a service's, where it is one's.
     pub managed: Option<Arc<Granted>>,
-    /// Which arguments are paths, for rules that look at them.
-    pub paths: PathNames,
+    /// Which arguments are paths and where they lead, for rules that look at them.
+    pub paths: ToolPaths,
     /// The compiled argument schemas: the component's and, where there are such, those of documents and of
     /// its definition.
     pub input: Vec<Arc<Schema>>,
@@ -76,22 +76,6 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Returns the paths in `arguments`, as rules mean them.
-    pub fn paths_in(&self, arguments: &Value) -> Vec<String> {
-        self.seen(self.paths.paths(arguments))
-    }
-
-    /// Returns `paths` of a call as rules mean them: a server that is a program names the folders of its profile
-    /// as the host does.
-    pub fn seen(&self, paths: Vec<String>) -> Vec<String> {
-        match self.origin {
-            Origin::Bridged { .. } => {
-                paths.iter().flat_map(|path| self.grants.as_tools_see(path)).collect()
-            }
-            _ => paths,
-        }
-    }
-
     /// Says for people that its calls are not recorded where its profile wants that.
     pub fn unrecorded(&self) -> Option<String> {
         let is_code = matches!(

@@ -8,7 +8,7 @@ mod secret;
 mod words;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::agent::AgentGrants;
@@ -17,7 +17,6 @@ use serde::Deserialize;
 
 use crate::egress::EgressRules;
 use crate::limits;
-use crate::policy::Folder;
 use crate::shell::ShellRules;
 
 /// Everything a call may touch. The default grants nothing, under the default limits.
@@ -92,25 +91,6 @@ impl Grants {
         }
     }
 
-    /// Returns all that tools call what a native program reaches by `path`, a canonical one, whether it takes it as
-    /// it is or reads another path in it.
-    pub fn as_tools_see(&self, path: &str) -> Vec<String> {
-        let other = meant(path);
-        [path].into_iter().chain(other.as_deref()).flat_map(|path| self.named(path)).collect()
-    }
-
-    /// Returns what tools call what is named as the host does: `path` itself where it lies in no mount, and the
-    /// mounts that lie below it.
-    fn named(&self, path: &str) -> Vec<String> {
-        let mut seen: Vec<_> = self.mounts.iter().filter_map(|mount| mount.seen(path)).collect();
-        if seen.is_empty() {
-            seen.push(path.to_owned());
-        }
-        let below = self.mounts.iter().filter(|mount| mount.is_below(path));
-        seen.extend(below.map(|mount| mount.guest.clone()));
-        seen
-    }
-
     /// Returns the mode of the one shell that a profile has, for programs or inside the sandbox: the
     /// rules beside it hold in either.
     pub fn any_shell(&self) -> &Shell {
@@ -144,17 +124,6 @@ impl CallLimits {
     }
 }
 
-/// Returns the path that many programs read in `path`: what stands in quotes or between spaces; and the whole for
-/// what begins at a home or with a variable, or climbs.
-fn meant(path: &str) -> Option<String> {
-    let text = path.strip_prefix('/').unwrap_or(path);
-    let bare = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
-    let begins = bare == "~" || bare.starts_with("~/") || bare.starts_with('$');
-    let inner = Folder::parse(bare).ok().filter(|_| !begins);
-    let inner = inner.map_or_else(|| "/".to_owned(), |folder| folder.as_str().to_owned());
-    (begins || bare != text).then_some(inner)
-}
-
 /// One granted directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mount {
@@ -166,27 +135,6 @@ pub struct Mount {
     pub access: Access,
     /// Make the directory when it is first needed (only the embedded default says so).
     pub create: bool,
-}
-
-impl Mount {
-    /// Returns what tools call the host's `path`, where it lies in this one.
-    fn seen(&self, path: &str) -> Option<String> {
-        let host = self.named()?;
-        let rest = Path::new(path).strip_prefix(host.as_str()).ok()?;
-        let seen: PathBuf = Path::new(&self.guest).join(rest).components().collect();
-        Some(seen.display().to_string())
-    }
-
-    /// Says whether it lies below the host's `path`; below `/` lies all, by whatever name.
-    fn is_below(&self, path: &str) -> bool {
-        let is_below = |host: &str| host != path && Path::new(host).starts_with(path);
-        path != "/" && self.named().is_some_and(|host| is_below(host.as_str()))
-    }
-
-    /// Returns the host's name of it as arguments are read, by its text alone.
-    fn named(&self) -> Option<Folder> {
-        Folder::parse(self.host.to_str()?).ok()
-    }
 }
 
 /// What may be done in a granted directory.
@@ -273,43 +221,6 @@ mod tests {
         assert_eq!(both.limits.timeout, Duration::from_secs(5));
         assert_eq!(both.denied_paths, [PathBuf::from("/w/x")]);
         assert_eq!(both.profile, "p within p");
-    }
-
-    #[test]
-    fn a_path_of_the_host_is_seen_as_tools_name_it() {
-        let mount = |host: &str, guest: &str| Mount {
-            host: host.into(),
-            guest: guest.to_owned(),
-            access: Access::ReadOnly,
-            create: false,
-        };
-        let mounts =
-            vec![mount("/opt/x/../srv", "/"), mount("/w/notes", "/notes"), mount("/w", "/w")];
-        let grants = Grants { mounts, ..grants() };
-        for (path, seen) in [
-            ("/opt/srv", &["/"][..]),
-            ("/opt/srv/a", &["/a"]),
-            ("/w", &["/w", "/notes"]),
-            ("/w/notes", &["/notes", "/w/notes"]),
-            ("/w/notes/secret/x", &["/notes/secret/x", "/w/notes/secret/x"]),
-            ("/w/notes2", &["/w/notes2"]),
-            ("/opt", &["/opt", "/"]),
-            ("/op", &["/op"]),
-            ("/", &["/"]),
-            ("/~", &["/~", "/"]),
-            ("/~/secret", &["/~/secret", "/"]),
-            ("/~a", &["/~a"]),
-            ("/$HOME/secret", &["/$HOME/secret", "/"]),
-            ("/ /w/notes", &["/ /w/notes", "/notes", "/w/notes"]),
-            ("/w/notes2 ", &["/w/notes2 ", "/w/notes2"]),
-            ("/\"/opt/srv/a\"", &["/\"/opt/srv/a\"", "/a"]),
-            ("/'../a'", &["/'../a'", "/"]),
-            ("/a 'b' c", &["/a 'b' c"]),
-            ("/etc/passwd", &["/etc/passwd"]),
-            ("..", &[".."]),
-        ] {
-            assert_eq!(grants.as_tools_see(path), seen, "{path}");
-        }
     }
 
     #[test]

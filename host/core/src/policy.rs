@@ -14,6 +14,7 @@
 mod addresses;
 mod explain;
 mod paths;
+mod places;
 #[cfg(test)]
 mod reference;
 mod rule;
@@ -26,7 +27,8 @@ use serde_json::{Map, Value};
 
 pub use self::addresses::check_addresses;
 pub use self::explain::{Explanation, List, Step};
-pub use self::paths::{Folder, NOWHERE, PathNames};
+pub use self::paths::ToolPaths;
+pub use self::places::{Folder, HostFolder, NOWHERE, PathReader};
 use self::rule::Mismatch;
 pub(crate) use self::rule::most_careful;
 pub use self::rule::{Action, ApprovalTerms, Match, RateLimit, Rule};
@@ -73,7 +75,7 @@ pub struct CallFacts<'a> {
     pub declared: &'a Map<String, Value>,
     /// What the component says about itself: untrusted.
     pub hints: &'a Annotations,
-    /// The arguments that are paths, as [`PathNames::paths`] returns them. Absent where there is no call
+    /// The arguments that are paths, as [`ToolPaths::of_call`] returns them. Absent where there is no call
     /// yet, only the question whether one could pass: a rule with a condition on them then
     /// matches if it relaxes, denies nothing, and asks a person where no other rule is laxer.
     pub paths: Option<&'a [String]>,

@@ -147,7 +147,7 @@ impl<'a> Story<'a> {
     }
 
     fn is_refused_by_tool(&self, text: &str) -> bool {
-        let known = self.tool.paths.paths(&serde_json::json!({ "path": text }));
+        let known = self.tool.paths.of_path(text);
         let is_path = self.rehearsal.paths.iter().any(|it| known.contains(&it.path));
         let is_ours = matches!(self.tool.origin, Origin::BuiltIn { .. });
         is_ours && is_path && (text.starts_with('/') || climbs_out(text))

@@ -46,7 +46,7 @@ impl Gate {
         }
         // Where no rule looks at them, none are looked for: a rule that did would allow nothing without any.
         let sees_paths = self.lists(context).any(PolicySet::sees_paths);
-        let paths = |given| if sees_paths { tool.paths_in(given) } else { Vec::new() };
+        let paths = |given| if sees_paths { tool.paths.of_call(given) } else { Vec::new() };
         let paths = arguments.map(paths);
         let facts = self.facts(tool, paths.as_deref());
         // Only the operator's own document counts, and a session that asks for more care.
@@ -72,7 +72,7 @@ impl Gate {
         arguments: Option<&Value>,
         context: &CallContext,
     ) -> Explanation {
-        let paths = arguments.map(|it| tool.paths_in(it));
+        let paths = arguments.map(|it| tool.paths.of_call(it));
         let facts = self.facts(tool, paths.as_deref());
         let (own, asked) = (tool.policy_refs.as_slice(), context.policy.as_deref());
         self.policies().explain(&facts, Scope { own, asked })

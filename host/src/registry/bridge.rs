@@ -304,6 +304,6 @@ fn grants(plan: &Plan, manifest: &Manifest, backends: &Backends) -> Result<Grant
     let profile =
         profile.ok_or_else(|| format!("there is no sandbox profile `{}`", plan.profile))?;
     let opened = Sandbox::open(profile.grants(None), backends.clone());
-    let granted = opened.and_then(|sandbox| sandbox.native_grants().cloned());
+    let granted = opened.and_then(|sandbox| sandbox.native_grants());
     granted.map_err(|error| error.to_string())
 }

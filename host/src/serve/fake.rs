@@ -12,7 +12,7 @@ use clawhost_core::exposed::{Exposed, ExposedKind, List, Served};
 use clawhost_core::grants::Grants;
 use clawhost_core::limits::EXPOSED_ITEM_BYTES_MAX;
 use clawhost_core::manifest::{self, Manifest, OneDocument, Surroundings};
-use clawhost_core::policy::{ApprovalTerms, PathNames};
+use clawhost_core::policy::{ApprovalTerms, ToolPaths};
 use clawhost_core::reply::{Content, ToolReply};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -164,7 +164,7 @@ fn tool(name: &str) -> Tool {
         governed: None,
         managed: None,
         surfaced: false,
-        paths: PathNames::default(),
+        paths: ToolPaths::default(),
         digest: "sha256:00".to_owned(),
         asks: false,
         origin: Origin::DropIn { file: "fake.wasm".to_owned() },

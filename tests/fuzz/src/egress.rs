@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use clawhost_core::egress::{
     self, EgressRules, HostPattern, HostRules, PORTS_DEFAULT, Reach, Schemes, Target, TargetHost,
 };
-use clawhost_core::policy::{Folder, NOWHERE, PathNames};
+use clawhost_core::policy::{Folder, NOWHERE, ToolPaths};
 use serde_json::json;
 use url::Url;
 
@@ -144,7 +144,7 @@ fn paths(input: &mut Input<'_>) {
         }
     }
     let (path, folder) = (input.text(), input.text());
-    for found in PathNames::default().paths(&json!({"path": path})) {
+    for found in ToolPaths::default().of_call(&json!({"path": path})) {
         let climbs = found.split('/').any(|step| step == "..");
         assert!(found == NOWHERE || (found.starts_with('/') && !climbs), "{path:?}: {found:?}");
         if let Ok(folder) = Folder::parse(&folder)

@@ -1,27 +1,14 @@
-//! Which arguments are paths, and where they lead.
-//!
-//! Paths are taken as the tool sees them: `/` is the first granted folder, `/<name>` another one,
-//! and a relative path starts at `/`. They are resolved by their text alone, and compared byte by
-//! byte, component by component.
-//!
-//! Deliberately absent: looking at any file. A symbolic link inside a granted folder can lead to
-//! another place inside it, and names that differ in case can be one file where the system says
-//! so: a rule about paths is a rule about words. The wall is the sandbox, whose `denied_paths`
-//! are told by the file itself.
+//! Which arguments of a call are paths, and the places that they lead to.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::ptr;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::limits::{PATH_BYTES_MAX, POLICY_PATHS_MAX};
+use super::places::{NOWHERE, PathReader, canonical, is_file_address};
+use crate::limits::POLICY_PATHS_MAX;
 use crate::schema::percent_decoded;
-
-/// Stands for a path that has no place below `/`: it climbs past it or past `~`, is too long, or holds what
-/// tools read differently (a NUL, a control character, a backslash, `file:` at its start). It
-/// lies in no folder; a rule that tightens takes it for one that lies in its own.
-pub const NOWHERE: &str = "..";
 
 /// Values of a schema's `format` that make a property a path.
 const FORMATS: [&str; 3] = ["directory-path", "file-path", "path"];
@@ -46,59 +33,8 @@ pub(super) const CONTENT_WORDS: &str = "body content contents message text";
 /// whatever way. `script_path` is a path.
 const COMMAND_WORDS: &str = "args argv cmd code command commandline commands script scripts";
 
-/// A folder as tools see it, in canonical form.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folder(String);
-
-impl Folder {
-    /// Reads a folder that a policy names.
-    ///
-    /// # Errors
-    /// A sentence that says what is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        match canonical(text) {
-            _ if text.is_empty() => Err("it is empty; `/` is the whole".to_owned()),
-            _ if text.len() > PATH_BYTES_MAX => Err(format!("it is over {PATH_BYTES_MAX} bytes")),
-            path if path != NOWHERE => Ok(Self(path)),
-            _ if is_file_address(text) => Err("it is an address, and no path".to_owned()),
-            _ if text.contains(is_strange) => {
-                Err("it holds a backslash or a control character".to_owned())
-            }
-            _ => Err("its `..` leads out of `/`".to_owned()),
-        }
-    }
-
-    /// Says whether `path`, in canonical form, is this folder or lies in it.
-    pub fn holds(&self, path: &str) -> bool {
-        is_below(path, &self.0)
-    }
-
-    /// Says whether a call about `path`, in canonical form, may reach into this folder: the path
-    /// lies in it, or is a folder above it that a tool reads whole, or leads [`NOWHERE`].
-    pub fn meets(&self, path: &str) -> bool {
-        path == NOWHERE || self.holds(path) || is_below(&self.0, path)
-    }
-
-    /// Returns it as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// Says whether `path` is `folder` or lies in it, both in canonical form.
-fn is_below(path: &str, folder: &str) -> bool {
-    let rest = path.strip_prefix(folder.trim_end_matches('/'));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-impl fmt::Display for Folder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// The names of arguments that are paths: those that say so themselves, and those that the
-/// schemas of one tool declare.
+/// Which arguments of one tool are paths, and how it reads them: the one answer to what a call reaches
+/// by its words.
 ///
 /// A name says so itself that is `source`, `destination`, `src`, `dst`, `dest`, `from`, `to` or
 /// `target`, or whose last word is `path`, `file`, `filename`, `filepath`, `dir`, `directory`,
@@ -111,68 +47,79 @@ impl fmt::Display for Folder {
 /// `http` or `https` address does not, nor do texts whose name ends in `content`, `contents`,
 /// `text`, `body` or `message`. So `{"path": "docs/a", "kind": "text/plain"}` does not lie within
 /// `/docs`: a rule that allows it has to do without the condition, or the tool without the
-/// slash. A path by another name and without a slash (`{"output": "a"}`) is not seen.
+/// slash. A path by another name and without a slash (`{"output": "a"}`) is not seen. A text that is
+/// JSON itself counts as a text and as what it holds.
 ///
 /// A text whose name ends in `command`, `script`, `code`, `args` or their like leads [`NOWHERE`]
 /// beside a path: nobody can say by the words where a command reaches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PathNames(BTreeSet<String>);
+pub struct ToolPaths {
+    /// The names that schemas give the format of a path.
+    formatted: BTreeSet<String>,
+    /// All names that schemas declare; absent where none declares any, so that any may be one of the tool's.
+    declared: Option<BTreeSet<String>>,
+    reader: PathReader,
+}
 
-impl PathNames {
-    /// Returns the names for a tool with these schemas: its own and, where it has one, that of
-    /// its document.
+impl ToolPaths {
+    /// Returns those of a tool with these schemas: its own and, where it has one, that of its
+    /// document.
     pub fn of<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> Self {
-        let mut names = Self::default();
-        schemas.into_iter().for_each(|schema| names.add(schema));
-        names
+        let mut paths = Self::default();
+        schemas.into_iter().for_each(|schema| paths.add(schema));
+        paths
     }
 
-    /// Adds the names that one more schema of the tool declares.
+    /// Adds what one more schema of the tool declares.
     pub fn add(&mut self, schema: &Value) {
         let parts = SchemaParts::of(schema).formatted();
-        find_formatted(schema, &parts, &mut self.0);
+        each_properties(schema, &mut |properties: &Map<String, Value>| {
+            let is_path = |(_, part): &(&String, &Value)| parts.contains(&ptr::from_ref(*part));
+            let paths = properties.iter().filter(is_path);
+            self.formatted.extend(paths.map(|(name, _)| name.clone()));
+            self.declared.get_or_insert_default().extend(properties.keys().cloned());
+        });
     }
 
-    /// Returns every path in `arguments`, at any depth, in canonical form; below the name of a
-    /// path every text is one. Without a path by name there is none: what only looks like one is
-    /// no reason to take the call for one about that place. More than [`POLICY_PATHS_MAX`] paths
-    /// end in one that leads [`NOWHERE`].
-    pub fn paths(&self, arguments: &Value) -> Vec<String> {
-        let mut found = Found { formatted: &self.0, named: false, paths: Vec::new() };
-        found.collect(arguments, Role::Other);
-        if found.named { found.paths } else { Vec::new() }
+    /// Returns them for a tool that reads paths so.
+    #[must_use]
+    pub fn read_by(self, reader: PathReader) -> Self {
+        Self { reader, ..self }
     }
-}
 
-/// What the name of an argument makes of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Command,
-    Content,
-    Other,
-    Path,
-}
+    /// Returns them with the names as well that `other` gives the format of a path: a session's own words
+    /// about the tool.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let mut all = self.clone();
+        all.formatted.extend(other.formatted.iter().cloned());
+        all
+    }
 
-/// The paths of a call, and whether any of them is one by its name.
-struct Found<'a> {
-    formatted: &'a BTreeSet<String>,
-    named: bool,
-    paths: Vec<String>,
-}
-
-impl Found<'_> {
-    fn collect(&mut self, value: &Value, role: Role) {
-        match value {
-            Value::String(text) => self.text(text, role),
-            Value::Array(items) => items.iter().for_each(|item| self.collect(item, role)),
-            Value::Object(entries) => {
-                for (name, value) in entries {
-                    self.text(name, Role::Other);
-                    self.collect(value, self.role(name, role));
-                }
-            }
-            Value::Bool(_) | Value::Null | Value::Number(_) => {}
+    /// Returns every place that a call with these `arguments` names, at any depth, in canonical form; below
+    /// the name of a path every text is one, unless it is an entry beside one of that name. Without a
+    /// path by name there is none: what only looks like one is no reason to take the call for one about
+    /// that place, and neither is an argument that the tool does not declare, which any caller may add. More
+    /// than [`POLICY_PATHS_MAX`] texts end in one that leads [`NOWHERE`].
+    pub fn of_call(&self, arguments: &Value) -> Vec<String> {
+        let mut found = Found { of: self, named: false, texts: 0, places: Vec::new() };
+        for (name, value) in arguments.as_object().into_iter().flatten() {
+            let named = found.named;
+            found.entry(name, value, Role::Other);
+            found.named = named || (found.named && self.declares(name));
         }
+        if found.named { found.places } else { Vec::new() }
+    }
+
+    /// Returns the places that a path of the tool's may lead to, in canonical form.
+    pub fn of_path(&self, path: &str) -> Vec<String> {
+        let readings = self.reader.readings(path);
+        readings.iter().flat_map(|reading| self.reader.places(reading, true)).collect()
+    }
+
+    fn declares(&self, name: &str) -> bool {
+        let declared = self.declared.as_ref();
+        self.formatted.contains(name) || declared.is_none_or(|declared| declared.contains(name))
     }
 
     fn role(&self, name: &str, above: Role) -> Role {
@@ -186,19 +133,89 @@ impl Found<'_> {
         }
         if is_one_of(CONTENT_WORDS) { Role::Content } else { Role::Other }
     }
+}
+
+/// What the name of an argument makes of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Command,
+    Content,
+    Other,
+    Path,
+}
+
+/// The places of a call, and whether any of them is one by its name.
+struct Found<'a> {
+    of: &'a ToolPaths,
+    named: bool,
+    /// How many texts count.
+    texts: usize,
+    places: Vec<String>,
+}
+
+impl Found<'_> {
+    fn collect(&mut self, value: &Value, role: Role) {
+        match value {
+            Value::String(text) => self.text(text, role),
+            Value::Array(items) => items.iter().for_each(|item| self.collect(item, role)),
+            Value::Object(entries) => {
+                let above = self.above(entries, role);
+                entries.iter().for_each(|(name, value)| self.entry(name, value, above));
+            }
+            Value::Bool(_) | Value::Null | Value::Number(_) => {}
+        }
+    }
+
+    fn entry(&mut self, name: &str, value: &Value, above: Role) {
+        self.text(name, Role::Other);
+        self.collect(value, self.of.role(name, above));
+    }
+
+    /// Returns what the entries of an object stand below. One of `files` that has a `path` says itself which
+    /// of them are paths: its `content` is none.
+    fn above(&self, entries: &Map<String, Value>, role: Role) -> Role {
+        let names_path = || entries.keys().any(|it| self.of.role(it, Role::Other) == Role::Path);
+        if role == Role::Path && names_path() { Role::Other } else { role }
+    }
 
     fn text(&mut self, text: &str, role: Role) {
         self.named |= role == Role::Path;
-        let counts = match role {
-            Role::Command | Role::Path => true,
-            Role::Content => false,
-            Role::Other => looks_like_path(text),
-        };
-        if !counts || self.paths.len() > POLICY_PATHS_MAX {
+        if role == Role::Content || self.texts > POLICY_PATHS_MAX {
             return;
         }
-        let unknown = role == Role::Command || self.paths.len() == POLICY_PATHS_MAX;
-        self.paths.push(if unknown { NOWHERE.to_owned() } else { canonical(text) });
+        if role == Role::Command {
+            return self.add(vec![NOWHERE.to_owned()]);
+        }
+        self.json(text, role);
+        let (of, is_named) = (self.of, role != Role::Other);
+        for reading in of.reader.readings(text) {
+            if is_named || looks_like_path(&reading) {
+                self.add(of.reader.places(&reading, is_named));
+            }
+        }
+    }
+
+    /// Looks into a text that is JSON itself, which some tools take for what it holds. It is no reason to take the
+    /// call for one about a place.
+    fn json(&mut self, text: &str, role: Role) {
+        if !text.trim_start().starts_with(['{', '[', '"']) {
+            return;
+        }
+        if let Ok(value) = serde_json::from_str::<Value>(text) {
+            let named = self.named;
+            self.collect(&value, role);
+            self.named = named;
+        }
+    }
+
+    /// Adds the places of one more text; where there are too many, nobody can say where they lead.
+    fn add(&mut self, places: Vec<String>) {
+        self.texts += 1;
+        match self.texts.cmp(&(POLICY_PATHS_MAX + 1)) {
+            Ordering::Less => self.places.extend(places),
+            Ordering::Equal => self.places.push(NOWHERE.to_owned()),
+            Ordering::Greater => {}
+        }
     }
 }
 
@@ -213,23 +230,15 @@ fn looks_like_path(text: &str) -> bool {
     is_file_address(text) || (is_path && !is_address())
 }
 
-fn is_file_address(text: &str) -> bool {
-    text.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
-}
-
-/// Finds the names that any part of a schema declares to be paths, of which these `parts` have the format.
-fn find_formatted(schema: &Value, parts: &BTreeSet<Part>, found: &mut BTreeSet<String>) {
+/// Shows `see` the properties that any part of a schema declares.
+fn each_properties(schema: &Value, see: &mut impl FnMut(&Map<String, Value>)) {
     match schema {
-        Value::Array(items) => items.iter().for_each(|item| find_formatted(item, parts, found)),
+        Value::Array(items) => items.iter().for_each(|item| each_properties(item, see)),
         Value::Object(entries) => {
-            for (key, value) in entries {
-                if let ("properties", Value::Object(properties)) = (key.as_str(), value) {
-                    let paths = properties.iter();
-                    let paths = paths.filter(|(_, part)| parts.contains(&ptr::from_ref(*part)));
-                    found.extend(paths.map(|(name, _)| name.clone()));
-                }
-                find_formatted(value, parts, found);
+            if let Some(Value::Object(properties)) = entries.get("properties") {
+                see(properties);
             }
+            entries.values().for_each(|value| each_properties(value, see));
         }
         Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => {}
     }
@@ -338,92 +347,13 @@ pub(super) fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Says whether many programs read the first step of a path as another path.
-fn is_stand_in(step: &str) -> bool {
-    step.trim_start().starts_with(['~', '$'])
-}
-
-fn is_strange(c: char) -> bool {
-    c == '\\' || c.is_control()
-}
-
-/// Resolves `.`, `..` and empty steps by the text alone; [`NOWHERE`] where that leads nowhere.
-fn canonical(text: &str) -> String {
-    if text.len() > PATH_BYTES_MAX || text.contains(is_strange) || is_file_address(text) {
-        return NOWHERE.to_owned();
-    }
-    let mut steps: Vec<&str> = Vec::new();
-    for step in text.split('/') {
-        match step {
-            "" | "." => {}
-            // Above a home or what a variable holds lies what nobody can say.
-            ".." if steps.pop().is_none_or(|step| steps.is_empty() && is_stand_in(step)) => {
-                return NOWHERE.to_owned();
-            }
-            ".." => {}
-            name => steps.push(name),
-        }
-    }
-    format!("/{}", steps.join("/"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use serde_json::json;
 
     fn found(arguments: &Value) -> Vec<String> {
-        PathNames::default().paths(arguments)
-    }
-
-    #[test]
-    fn paths_are_resolved_by_their_text() {
-        for (text, expected) in [
-            ("a.txt", "/a.txt"),
-            ("/a/b", "/a/b"),
-            ("./a//b/./c/", "/a/b/c"),
-            ("a/../b", "/b"),
-            ("", "/"),
-            (".", "/"),
-            ("/", "/"),
-            ("..", NOWHERE),
-            ("a/../../a", NOWHERE),
-            ("/..", NOWHERE),
-            ("~/../a", NOWHERE),
-            (" $HOME/../a", NOWHERE),
-            ("a/~/../b", "/a/b"),
-            ("a\0b", NOWHERE),
-            ("a/..\\..\\b", NOWHERE),
-            ("a\nb", NOWHERE),
-            ("...", "/..."),
-            ("file:///docs/a", NOWHERE),
-            (" FILE:docs/a", NOWHERE),
-            ("file", "/file"),
-            ("%2e%2e/x", "/%2e%2e/x"),
-        ] {
-            assert_eq!(canonical(text), expected, "{text:?}");
-        }
-        assert_eq!(canonical(&"a/".repeat(PATH_BYTES_MAX)), NOWHERE);
-    }
-
-    #[test]
-    fn a_folder_holds_itself_and_what_is_below_and_nothing_that_only_begins_alike() {
-        let docs = Folder::parse("./docs/").unwrap();
-        assert_eq!(docs.as_str(), "/docs");
-        assert!(docs.holds("/docs") && docs.holds("/docs/a") && docs.holds("/docs/a/b"));
-        for other in ["/", "/documents", "/docs-old/a", "/a/docs", NOWHERE, "/Docs/a"] {
-            assert!(!docs.holds(other), "{other}");
-        }
-        for met in ["/", "/docs", "/docs/a", NOWHERE] {
-            assert!(docs.meets(met), "{met}");
-        }
-        assert!(!docs.meets("/doc") && !docs.meets("/docs-old") && !docs.meets("/a"));
-        let all = Folder::parse("/").unwrap();
-        assert!(all.holds("/") && all.holds("/a") && !all.holds(NOWHERE));
-        for wrong in ["", "..", "/../etc", "a\\b", "a\0"] {
-            assert!(Folder::parse(wrong).is_err(), "{wrong:?}");
-        }
+        ToolPaths::default().of_call(arguments)
     }
 
     #[test]
@@ -485,8 +415,8 @@ mod tests {
             }}),
         ] {
             // Of several schemas each counts.
-            let names = PathNames::of([&json!({}), &schema]);
-            assert_eq!(names.paths(&json!({"x": "a", "y": "b"})), ["/a"], "{schema}");
+            let names = ToolPaths::of([&json!({}), &schema]);
+            assert_eq!(names.of_call(&json!({"x": "a", "y": "b"})), ["/a"], "{schema}");
         }
         for schema in [
             json!({"properties": {"x": {"format": "uri"}}}),
@@ -499,7 +429,7 @@ mod tests {
             json!([null, 1, true]),
         ] {
             let arguments = json!({"x": "a", "properties": {"x": "a"}});
-            assert_eq!(PathNames::of([&schema]).paths(&arguments), [""; 0], "{schema}");
+            assert_eq!(ToolPaths::of([&schema]).of_call(&arguments), [""; 0], "{schema}");
         }
     }
 
@@ -510,6 +440,72 @@ mod tests {
         let mut all = found(&arguments);
         all.sort();
         assert_eq!(all, ["..", "/a", "/b"]);
+    }
+
+    #[test]
+    fn what_stands_beside_the_path_of_a_list_s_entry_is_none_for_that() {
+        for (entry, expected) in [
+            (json!({"path": "a", "content": "b/c\n", "mode": "text"}), &["/a"][..]),
+            (json!({"path": "a", "mode": "b/c"}), &["/a", "/b/c"]),
+            (json!({"path": "a", "script": "b"}), &[NOWHERE, "/a"]),
+            (json!({"content": "b"}), &["/b"]),
+        ] {
+            let mut all = found(&json!({"files": [entry]}));
+            all.sort();
+            assert_eq!(all, expected, "{entry}");
+        }
+    }
+
+    #[test]
+    fn an_argument_that_the_tool_does_not_declare_makes_no_call_one_about_a_place() {
+        let known = ToolPaths::of([&json!({"properties": {"path": {}, "items": {}}})]);
+        for (arguments, expected) in [
+            (json!({"path": "a"}), &["/a"][..]),
+            (json!({"items": [{"file": "a"}]}), &["/a"]),
+            (json!({"folder": "a"}), &[]),
+            (json!({"folder": "a", "x": {"path": "b/c"}}), &[]),
+            (json!({"path": "a", "folder": "b"}), &["/a", "/b"]),
+        ] {
+            let mut all = known.of_call(&arguments);
+            all.sort();
+            assert_eq!(all, expected, "{arguments}");
+        }
+        let none = ToolPaths::of([&json!({"properties": {}}), &json!({})]);
+        assert_eq!(none.of_call(&json!({"path": "a"})), [""; 0]);
+        // A session's word adds a path and takes none.
+        let session = ToolPaths::of([&json!({"properties": {"x": {"format": "path"}}})]);
+        assert_eq!(ToolPaths::default().and(&session).of_call(&json!({"x": "a"})), ["/a"]);
+        assert_eq!(ToolPaths::default().and(&session).of_call(&json!({"path": "a"})), ["/a"]);
+    }
+
+    #[test]
+    fn a_text_that_is_json_counts_as_what_it_holds() {
+        let packed = json!({"old": "b/c", "deeper": "[\"d/../../e\"]", "content": "f/g"});
+        let text = packed.to_string();
+        let all = found(&json!({"path": "a", "options": text}));
+        for place in ["/a", "/b/c", NOWHERE] {
+            assert!(all.iter().any(|one| one == place), "{place}: {all:?}");
+        }
+        assert!(!all.iter().any(|one| one == "/f/g"), "{all:?}");
+        assert!(found(&json!({"paths": " [\"a\", \"b\"]"})).contains(&"/b".to_owned()));
+        // No word of the caller's makes it a call about a place.
+        assert_eq!(found(&json!({"options": "{\"path\": \"a/b\"}"})), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_server_reads_in_other_texts_counts_as_in_paths() {
+        let server = PathReader::Server { folders: Vec::new(), jailed: true };
+        let server = ToolPaths::default().read_by(server);
+        for (text, expected) in [
+            ("secret%2fx", Some("secret/x")),
+            ("%2e%2e", Some(NOWHERE)),
+            (" '..'", Some(NOWHERE)),
+            ("a, b", None),
+            ("https://host.test/a%20b, https://host.test/c", None),
+        ] {
+            let all = server.of_call(&json!({"path": "/a", "x": text}));
+            assert_eq!(all.get(1).map(String::as_str), expected, "{text}: {all:?}");
+        }
     }
 
     #[test]
@@ -575,17 +571,5 @@ mod tests {
         let all = found(&json!({"paths": too_many, "file": "b"}));
         assert_eq!(all.len(), POLICY_PATHS_MAX + 1);
         assert_eq!(all.iter().filter(|path| *path == NOWHERE).count(), 1);
-    }
-
-    proptest! {
-        #[test]
-        fn what_lies_within_has_no_step_that_leaves(text in "[a-c./\\\\\u{0}é]{0,24}") {
-            let path = canonical(&text);
-            if Folder::parse("/a").unwrap().holds(&path) {
-                prop_assert!(path == "/a" || path.starts_with("/a/"));
-                prop_assert!(path.split('/').skip(1).all(|step| !["", ".", ".."].contains(&step)));
-            }
-            prop_assert!(path == NOWHERE || canonical(&path) == path);
-        }
     }
 }

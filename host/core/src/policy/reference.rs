@@ -10,7 +10,8 @@ const PATTERNS: [&str; 6] = ["read-file", "read-*", "*", "write-file", "read-fil
 const CATEGORIES: [&str; 2] = ["files", "web"];
 const HINTS: [&str; 3] = ["readOnlyHint", "destructiveHint", "custom"];
 const FOLDERS: [&str; 3] = ["/", "/docs", "/docs/a"];
-const PATHS: [&str; 6] = ["/", "/docs", "/docs/a", "/docs/a/b", "/docsx", NOWHERE];
+const PATHS: [&str; 9] =
+    ["/", "/docs", "/docs/a", "/docs/a/b", "/DOCS/a", "/docsx", "docs/a", "a/b", NOWHERE];
 const POLICIES: [&str; 3] = ["p0", "p1", "p2"];
 /// Calls each random list of rules is asked about. With proptest's 256 lists, a run compares
 /// 4,096 decisions; `PROPTEST_CASES=62500` makes it a million.
@@ -51,14 +52,18 @@ fn holds(rule: &Rule, call: &Call) -> bool {
         }
         counts.contains(&Some(wanted.clone()))
     });
-    let within = |path: &str, folder: &str| {
-        let steps = |text: &str| {
-            text.split('/').filter(|step| !step.is_empty()).map(str::to_owned).collect::<Vec<_>>()
-        };
-        path.starts_with('/') && steps(path).starts_with(&steps(folder))
+    let steps = |text: &str| {
+        text.split('/').filter(|step| !step.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };
-    let meets =
-        |path: &str, folder: &str| path == NOWHERE || within(path, folder) || within(folder, path);
+    let within =
+        |path: &str, folder: &str| path != NOWHERE && steps(path).starts_with(&steps(folder));
+    let meets = |path: &str, folder: &str| {
+        let (own, folder) = (steps(&path.to_lowercase()), steps(&folder.to_lowercase()));
+        // What has no slash in front begins anywhere above.
+        let begins = if path.starts_with('/') { 1 } else { folder.len().max(1) };
+        let mut ends = (0..begins).map(|above| &folder[above..]);
+        path == NOWHERE || ends.any(|end| own.starts_with(end) || end.starts_with(&own))
+    };
     let placed = rule.path_within.as_ref().is_none_or(|folder| match &call.paths {
         None => !tightens,
         Some(paths) if tightens => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::paths::{Folder, NOWHERE};
+use super::places::{Folder, NOWHERE};
 use super::{CallFacts, Usage};
 
 /// What a rule does where it matches.

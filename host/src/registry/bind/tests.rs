@@ -320,7 +320,7 @@ async fn the_schema_of_a_definition_holds_and_is_shown_beside_the_tool_s_own() {
     let query = serde_json::json!({"type": "string", "maxLength": 5, "format": "path"});
     assert_eq!((&shown["properties"]["query"], tool.input.len()), (&query, 2));
     assert_eq!(shown["additionalProperties"], false, "what it says itself is there still");
-    assert_eq!(tool.paths.paths(&serde_json::json!({"query": "a"})).len(), 1);
+    assert_eq!(tool.paths.of_call(&serde_json::json!({"query": "a"})).len(), 1);
 }
 
 /// Returns why the composite `twice` of a registry is not served under this manifest.

@@ -9,7 +9,7 @@ use clawhost_core::egress::{endpoint, parse_url};
 use clawhost_core::grants::Grants;
 use clawhost_core::imports;
 use clawhost_core::manifest::{PROFILE_NONE, ToolBinding};
-use clawhost_core::policy::PathNames;
+use clawhost_core::policy::{PathReader, ToolPaths};
 use clawhost_core::retry::RetryPlan;
 use clawhost_core::schema::{Schema, together};
 use serde_json::{Map, Value};
@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use super::{Binder, Source};
 use crate::registry::offer::Offered;
 use crate::registry::{ToolCode, builtin};
+use crate::sandbox::host_folders;
 
 impl Binder {
     pub(super) fn tool(
@@ -69,7 +70,7 @@ impl Binder {
             surfaced: !matches!(code, ToolCode::Bridged(one) if one.kind.is_some())
                 && self.is_surfaced(origin, binding),
             managed: self.managed(origin, code),
-            paths: path_names(definition, documents()),
+            paths: paths(definition, documents()).read_by(path_reader(code, &grants)),
             input,
             output,
             grants,
@@ -160,12 +161,22 @@ fn keep_to_policy(tool: &mut Tool, code: &ToolCode) -> Result<(), String> {
 }
 
 /// The component's schema and those of documents all say which arguments are paths.
-fn path_names<'a>(
+fn paths<'a>(
     definition: &'a ToolDefinition,
     documents: impl Iterator<Item = &'a ToolBinding>,
-) -> PathNames {
+) -> ToolPaths {
     let documents = documents.filter_map(|document| document.input_schema.as_ref());
-    PathNames::of(documents.chain([&definition.input_schema]))
+    ToolPaths::of(documents.chain([&definition.input_schema]))
+}
+
+/// Returns how a tool reads paths. A server elsewhere may be on this machine as well, or know folders by the
+/// names that they have here.
+fn path_reader(code: &ToolCode, grants: &Grants) -> PathReader {
+    if code.bridged().is_none() {
+        return PathReader::Tool;
+    }
+    let jailed = code.server_url().is_none();
+    PathReader::Server { folders: host_folders(grants), jailed }
 }
 
 /// Returns what clients see: what the tool says, and over it what documents say, as that is what calls are

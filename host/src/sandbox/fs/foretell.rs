@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clawhost_core::grants::Access;
+use clawhost_core::policy::NOWHERE;
 use rustix::io::Errno;
 
 use super::fault::Fault;
@@ -39,8 +40,12 @@ impl Outlook {
     }
 }
 
-/// Returns what of `path` lies below the folder that guests call `mount`.
+/// Returns what of `path` lies below the folder that guests call `mount`. Without a slash in front it begins in
+/// the first one.
 fn below<'p>(path: &'p str, mount: &str) -> Option<&'p str> {
+    if !path.starts_with('/') {
+        return Some(path).filter(|path| mount == "/" && *path != NOWHERE);
+    }
     let rest = path.strip_prefix(mount.trim_end_matches('/'))?;
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
 }
@@ -63,5 +68,25 @@ fn look(roots: &Arc<Roots>, folder: &Folder, rest: &str) -> Result<(Access, bool
         Kind::Special => Err(Fault::Special),
         Kind::File if facts.links > 1 => Ok((Access::ReadOnly, true)),
         _ => Ok((access, true)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_lies_below_the_mounts_that_hold_it_and_a_relative_one_below_the_first() {
+        for (path, mount, rest) in [
+            ("/", "/", Some("")),
+            ("/docs/a", "/", Some("docs/a")),
+            ("/docs/a", "/docs", Some("a")),
+            ("/docs2", "/docs", None),
+            ("docs/a", "/", Some("docs/a")),
+            ("docs/a", "/docs", None),
+            (NOWHERE, "/", None),
+        ] {
+            assert_eq!(below(path, mount), rest, "{path} {mount}");
+        }
     }
 }

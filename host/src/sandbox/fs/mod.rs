@@ -64,6 +64,7 @@ pub use self::foretell::Outlook;
 pub use self::host::{FsCtx, FsView, HasFs, HostFault, add_to_linker};
 pub use self::listing::{Entry, Listing};
 pub use self::meter::{FsLimits, Limit, Meter};
+pub(crate) use self::mounted::real;
 pub use self::open::{Node, OpenHow};
 pub use self::private::Private;
 pub use self::roots::{RootError, Roots};

@@ -84,7 +84,7 @@ impl Mounts {
 
 /// Returns `path` without links, as far as it is there.
 #[expect(clippy::disallowed_methods, reason = "a profile's paths are looked up here, at load")]
-pub(super) fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
     let Some((above, real)) = there else { return path.to_owned() };
     match path.strip_prefix(above) {

@@ -8,7 +8,7 @@ use crate::catalog::Tool;
 use crate::grants::Grants;
 use crate::manifest::ToolBinding;
 use crate::manifest::profile::Profile;
-use crate::policy::{CallFacts, PathNames, PolicySet, Scope, Verdict, most_careful};
+use crate::policy::{CallFacts, PolicySet, Scope, ToolPaths, Verdict, most_careful};
 use crate::retry::RetryPlan;
 use crate::schema::Schema;
 
@@ -29,7 +29,7 @@ pub struct ToolNarrowing {
     category: Option<String>,
     annotations: Map<String, Value>,
     /// What the session's own rules take for paths.
-    paths: PathNames,
+    paths: ToolPaths,
 }
 
 impl ToolNarrowing {
@@ -52,7 +52,7 @@ impl ToolNarrowing {
             policy: of.policy,
             category: of.category,
             annotations: of.annotations,
-            paths: PathNames::of(&of.input_schema),
+            paths: ToolPaths::of(&of.input_schema),
         })
     }
 
@@ -85,8 +85,7 @@ impl ToolNarrowing {
     ) -> Verdict {
         let mut declared = facts.declared.clone();
         declared.extend(self.annotations.clone());
-        let more = arguments.map(|given| tool.seen(self.paths.paths(given))).unwrap_or_default();
-        let paths = facts.paths.map(|paths| [paths, &more].concat());
+        let paths = arguments.map(|given| tool.paths.and(&self.paths).of_call(given));
         let category = self.category.as_deref().or(facts.category);
         let facts = CallFacts { category, declared: &declared, paths: paths.as_deref(), ..*facts };
         rules.decide(&facts, Scope { own: self.policy.as_slice(), asked })
