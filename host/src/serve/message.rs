@@ -149,6 +149,11 @@ pub(crate) fn line(id: &RequestId, outcome: Outcome) -> Vec<u8> {
     }
 }
 
+/// Returns a message of this host's own that wants no answer.
+pub(crate) fn notice(method: &str, params: &impl Serialize) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params})
+}
+
 /// Says what `bytes` are.
 ///
 /// # Errors

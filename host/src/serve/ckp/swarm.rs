@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::session::{Agreed, Answer, Authority, ClawSession};
 use crate::serve::calls::Calls;
-use crate::serve::message::Fault;
+use crate::serve::message::{self, Fault};
 use crate::serve::params::Params;
 use crate::swarm::{Report, Status, Swarm, SwarmEvent, Task};
 
@@ -139,7 +139,7 @@ fn notice(event: SwarmEvent) -> Option<Value> {
             return None;
         }
     };
-    Some(json!({"jsonrpc": "2.0", "method": method, "params": params}))
+    Some(message::notice(method, &params))
 }
 
 fn work(description: &str, input: Option<Value>) -> Value {

@@ -24,6 +24,7 @@ use super::refusal::Refusal;
 use super::sessions::Sessions;
 use crate::dialogue::{Asks, Caller};
 use crate::progress::ProgressSink;
+use crate::serve::message::notice;
 use crate::serve::progress::is_token;
 use crate::serve::waiting::open;
 use crate::serve::{message, questions};
@@ -171,7 +172,6 @@ fn progress(token: ProgressToken, way: Way) -> ProgressSink {
     Arc::new(move |done, total, message| {
         let mut params = ProgressNotificationParam::new(token.clone(), done);
         (params.total, params.message) = (total, message);
-        let told = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
-        drop(way.try_send(Said::Before(told)));
+        drop(way.try_send(Said::Before(notice("notifications/progress", &params))));
     })
 }
