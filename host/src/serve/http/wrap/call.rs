@@ -2,6 +2,7 @@
 //!
 //! It goes to whoever sent the request, as events of the same answer (MCP, streamable HTTP); where there is nothing
 //! of it, or the client takes no events, the answer is plain JSON. A question ends with its request at the latest.
+//! Where the server has not answered, a [`Refusal`] says so.
 //!
 //! Deliberately absent: deciding whether the server may ask, which is the operator's.
 
@@ -20,11 +21,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::body::{accepted, answer_json, event, event_stream};
 use super::super::routes::Body;
-use super::refusal::Refusal;
 use super::sessions::Sessions;
 use crate::dialogue::{Asks, Caller};
 use crate::progress::ProgressSink;
-use crate::serve::message::notice;
+use crate::serve::message::{Fault, notice};
 use crate::serve::progress::is_token;
 use crate::serve::waiting::open;
 use crate::serve::{message, questions};
@@ -64,6 +64,34 @@ impl Answer {
 impl From<Answer> for Response<Body> {
     fn from(answer: Answer) -> Self {
         answer_json(answer.status, answer.line)
+    }
+}
+
+/// No such session, or none any longer.
+const UNKNOWN_SESSION: i32 = -32_001;
+pub(super) const NO_SESSION: &str = "there is no such session";
+/// The server is not there, or does not answer.
+pub(super) const SILENT: i32 = -32_000;
+
+/// Why a request has no answer of the server: the status, the code and the words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal(pub(super) StatusCode, pub(super) i32, pub(super) &'static str);
+
+impl Refusal {
+    pub(super) fn of(self, id: RequestId) -> Answer {
+        Answer::new(self.0, Fault::new(self.1, self.2).to(id).to_line())
+    }
+}
+
+impl From<&NoResult> for Refusal {
+    fn from(why: &NoResult) -> Self {
+        match why {
+            NoResult::Over => Self(StatusCode::NOT_FOUND, UNKNOWN_SESSION, NO_SESSION),
+            NoResult::Silent(text) => Self(StatusCode::SERVICE_UNAVAILABLE, SILENT, text),
+            NoResult::Error(_) => {
+                Self(StatusCode::SERVICE_UNAVAILABLE, SILENT, "the server does not begin")
+            }
+        }
     }
 }
 
