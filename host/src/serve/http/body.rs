@@ -67,13 +67,7 @@ pub(super) async fn read_bounded(
 /// Returns the answer to a request that gets no further.
 pub(super) fn denied(denial: &Denied) -> Response<Body> {
     let mut response = answer_json(denial.status, json!({"error": denial.text}).to_string());
-    if let Some(allow) = denial.allow {
-        response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static(allow));
-    }
-    if let Some(challenge) = denial.challenge {
-        let challenge = http::HeaderValue::from_static(challenge);
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-    }
+    response.headers_mut().extend(denial.header.clone());
     response
 }
 
