@@ -19,7 +19,6 @@ use tokio_util::task::TaskTracker;
 use crate::approvals::Approvals;
 use crate::host::{Host, Principal, ToolCall};
 use crate::memory::Memory;
-use crate::proxy::{Proxy, ProxyOptions};
 use crate::replay::Replay;
 use crate::secrets::Secrets;
 use crate::swarm::Swarm;
@@ -45,13 +44,8 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
     /// Returns what the host has beside its tools.
     fn services(&self) -> Services<'_>;
 
-    /// Returns the whole host, for its operator, where there is one.
+    /// Returns the whole host, for its operator and for its proxy, where there is one.
     fn host(&self) -> Option<Host> {
-        None
-    }
-
-    /// Returns what serves completions, where there is such a thing.
-    fn proxy(&self, _options: &ProxyOptions) -> Option<Proxy> {
         None
     }
 }
@@ -129,9 +123,5 @@ impl Calls for Host {
 
     fn host(&self) -> Option<Host> {
         Some(self.clone())
-    }
-
-    fn proxy(&self, options: &ProxyOptions) -> Option<Proxy> {
-        Some(Proxy::new(self.clone(), options.clone()))
     }
 }

@@ -97,7 +97,8 @@ impl<C: Calls> App<C> {
             .chain(anybody)
             .map(|name| (name.to_owned(), Agent::new(name, &calls, &streams, &ends)))
             .collect();
-        let proxy = options.proxy.as_ref().and_then(|options| calls.proxy(options));
+        let proxy = calls.host().zip(options.proxy.clone());
+        let proxy = proxy.map(|(host, options)| Proxy::new(host, options));
         let console = calls.host().filter(|_| options.console).map(Console::new);
         let require_token = options.require_token;
         let started = Instant::now();
