@@ -12,7 +12,6 @@ mod beside;
 mod calls;
 mod ckp;
 mod connection;
-mod console;
 mod control;
 mod convert;
 mod direct;
