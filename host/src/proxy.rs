@@ -30,7 +30,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use serde_json::{Value, json};
 
-use self::answer::json_answer;
+pub(crate) use self::answer::{answer_json, answer_of};
 pub(crate) use self::history::HISTORY_FILE;
 use self::history::{History, Record};
 use self::refused::Refused;
@@ -151,7 +151,7 @@ impl Proxy {
             }
             _ => return Err(Refused::new(StatusCode::NOT_FOUND, PATHS)),
         };
-        Ok(json_answer(StatusCode::OK, &answer))
+        Ok(answer_json(StatusCode::OK, answer.to_string()))
     }
 
     async fn complete(

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::answer::{event_stream, json_answer};
+use super::answer::{answer_json, event_stream};
 use super::events::{self, Doing, KEEPALIVE};
 use super::history::Record;
 use super::refused::{Refused, SHOULD_RETRY};
@@ -54,7 +54,7 @@ impl Proxy {
         let mut turn = AbortOnDropHandle::new(tokio::spawn(turn));
         if !streams {
             let answer = turn.await.unwrap_or_else(|_| Err(Refused::internal()))?;
-            return Ok(json_answer(StatusCode::OK, &answer));
+            return Ok(answer_json(StatusCode::OK, answer.to_string()));
         }
         // What is over before the first comment has a status of its own.
         match timeout(KEEPALIVE, &mut turn).await {

@@ -8,7 +8,6 @@
 //! Deliberately absent: any other path.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -18,7 +17,6 @@ use futures_util::{StreamExt as _, stream};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::Body as _;
-use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyStream, Full, StreamBody};
 use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -39,6 +37,7 @@ use super::sessions::{EventId, McpSessions, OpenRequest, Used};
 use crate::approvals::Reachable;
 use crate::host::Principal;
 use crate::offload;
+pub(super) use crate::proxy::Body;
 use crate::proxy::{self, Proxy};
 use crate::serve::calls::{Calls, host_failed};
 use crate::serve::mcp::McpServer;
@@ -48,8 +47,6 @@ use crate::state::{Credentials, DEFAULT_AGENT, Role};
 
 /// What is asked.
 pub(super) type Request = http::Request<hyper::body::Incoming>;
-/// What an answer carries.
-pub(super) type Body = BoxBody<Bytes, Infallible>;
 
 /// Everything a connection needs to answer.
 pub(super) struct App<C: Calls> {
@@ -452,7 +449,7 @@ impl<C: Calls> Agent<C> {
     /// A stream that tells a client of changes has no end of its own: it ends when the server does.
     fn ending(&self, response: Response<Body>) -> Response<Body> {
         let end = self.shutdown.clone().cancelled_owned();
-        response.map(|body| BoxBody::new(StreamBody::new(BodyStream::new(body).take_until(end))))
+        response.map(|body| Body::new(StreamBody::new(BodyStream::new(body).take_until(end))))
     }
 
     async fn check_sessions(&self) -> Result<(), Denied> {
