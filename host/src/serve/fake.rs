@@ -382,16 +382,15 @@ impl Client {
     /// Connects to `host` and shakes hands in the older way.
     pub(crate) async fn initialized_at(host: Fake) -> Self {
         let mut client = Self::connect_to(host);
-        let answer = client
-            .ask(json!({
-                "jsonrpc": "2.0", "id": "init", "method": "initialize",
-                "params": {"protocolVersion": "2025-11-25", "capabilities": {},
-                           "clientInfo": {"name": "t", "version": "0"}},
-            }))
-            .await;
-        assert_eq!(answer["result"]["serverInfo"]["name"], json!("clawhost"));
-        client.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        client.shake_hands(json!({})).await;
         client
+    }
+
+    /// Shakes hands in the older way, as a client that can do this.
+    pub(crate) async fn shake_hands(&mut self, capabilities: Value) {
+        let answer = self.ask(handshake(capabilities)).await;
+        assert_eq!(answer["result"]["serverInfo"]["name"], json!("clawhost"));
+        self.say(ready()).await;
     }
 
     /// Sends raw bytes.
@@ -438,6 +437,31 @@ impl Client {
         self.output = None;
         self.gone.cancel();
     }
+}
+
+/// Returns what a client of the older revisions begins with that can do this.
+pub(crate) fn handshake(capabilities: Value) -> Value {
+    let mut request = json!({"jsonrpc": "2.0", "id": "init", "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "clientInfo": {"name": "t", "version": "0"}}});
+    request["params"]["capabilities"] = capabilities;
+    request
+}
+
+/// Returns what such a client says to the answer.
+pub(crate) fn ready() -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+}
+
+/// Returns what begins a session of the Claw Kernel Protocol for a client that wants this.
+pub(crate) fn claw_handshake(capabilities: Value) -> Value {
+    let mut request = json!({"jsonrpc": "2.0", "id": "init", "method": "claw.initialize", "params": {
+        "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "0"},
+        "manifest": {"kind": "Claw", "metadata": {"name": "visitor"}, "spec": {
+            "identity": {"inline": {"personality": "Visits."}},
+            "providers": [{"inline": {"protocol": "openai-compatible",
+                "endpoint": "http://localhost:11434/v1", "model": "m", "auth": {"type": "none"}}}]}}}});
+    request["params"]["capabilities"] = capabilities;
+    request
 }
 
 /// Returns a request in the form of 2026-07-28.

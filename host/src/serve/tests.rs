@@ -9,7 +9,7 @@ use clawhost_core::limits::{
 use serde_json::{Value, json};
 
 use super::calls::Calls as _;
-use super::fake::{Client, DESCRIPTION_BYTES, Fake, modern};
+use super::fake::{Client, DESCRIPTION_BYTES, Fake, modern, ready};
 
 fn ping(id: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "ping"})
@@ -188,7 +188,7 @@ async fn a_refused_call_is_a_result_that_says_why() {
 #[tokio::test]
 async fn what_comes_out_of_order_ends_nothing() {
     let mut client = Client::connect();
-    client.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    client.say(ready()).await;
     client.say(json!({"jsonrpc": "2.0", "id": 4, "result": {}})).await;
     client.say(json!({"jsonrpc": "2.0", "method": "claw.initialized"})).await;
     client

@@ -4,17 +4,11 @@ mod any_parameters;
 
 use serde_json::{Value, json};
 
-use crate::serve::fake::{Client, Fake};
+use crate::serve::fake::{Client, Fake, claw_handshake};
 
 /// What a client may send at most; `with` changes it.
 fn initialize() -> Value {
-    json!({"jsonrpc": "2.0", "id": "init", "method": "claw.initialize", "params": {
-        "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "0"},
-        "manifest": {"kind": "Claw", "metadata": {"name": "visitor"}, "spec": {
-            "identity": {"inline": {"personality": "Visits."}},
-            "providers": [{"inline": {"protocol": "openai-compatible",
-                "endpoint": "http://localhost:11434/v1", "model": "m", "auth": {"type": "none"}}}]}},
-        "capabilities": {}}})
+    claw_handshake(json!({}))
 }
 
 fn with(pointer: &str, value: Value) -> Value {

@@ -506,7 +506,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::serve::fake::Fake;
+    use crate::serve::fake::{Fake, handshake, ready};
 
     async fn say(
         agent: &Agent<Fake>,
@@ -529,13 +529,9 @@ mod tests {
     async fn a_request_of_a_session_is_seen_through_whoever_hangs_up() {
         let host = Fake::new();
         let agent = Agent::new("default", &host, &CancellationToken::new(), &<(_, _)>::default());
-        let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
-            "params": {"protocolVersion": "2025-11-25", "capabilities": {},
-                       "clientInfo": {"name": "t", "version": "0"}}});
-        let opened = say(&agent, None, initialize).await;
+        let opened = say(&agent, None, handshake(json!({}))).await;
         let session = opened.headers().get(MCP_SESSION);
-        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        assert_eq!(say(&agent, session, ready).await.status(), StatusCode::ACCEPTED);
+        assert_eq!(say(&agent, session, ready()).await.status(), StatusCode::ACCEPTED);
         let slow = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": {"name": "slow", "arguments": {}}});
         // The client is gone as soon as it has sent this.

@@ -228,15 +228,7 @@ async fn a_stateless_client_is_shown_each_question_of_its_call() {
 /// Shakes hands in the older way, as a client that can show forms.
 async fn older() -> (Client, Approvals, Reachable) {
     let (mut client, approvals, way) = connect();
-    let answer = client
-        .ask(json!({
-            "jsonrpc": "2.0", "id": "init", "method": "initialize",
-            "params": {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
-                       "clientInfo": {"name": "t", "version": "0"}},
-        }))
-        .await;
-    assert_eq!(answer["result"]["serverInfo"]["name"], "clawhost");
-    client.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    client.shake_hands(json!({"elicitation": {}})).await;
     (client, approvals, way)
 }
 

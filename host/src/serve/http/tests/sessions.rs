@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::{MCP, Server};
+use crate::serve::fake::ready;
 
 /// Lets the time pass after which a session is idle.
 async fn idle() {
@@ -32,8 +33,7 @@ impl Server {
     pub(super) async fn begin_session(&self) -> String {
         let opened = self.session("default").await;
         let id = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
-        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        assert_eq!(self.say(&id, &ready).await, 202);
+        assert_eq!(self.say(&id, &ready()).await, 202);
         id
     }
 
