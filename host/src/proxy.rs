@@ -93,12 +93,6 @@ struct ModelRequest {
     trace: Option<TraceParent>,
 }
 
-impl ModelRequest {
-    fn streams(&self) -> bool {
-        self.forward.streams()
-    }
-}
-
 impl Proxy {
     /// Returns the proxy of `host`.
     pub fn new(host: Host, options: ProxyOptions) -> Self {

@@ -150,7 +150,7 @@ impl Record {
             "claw_id": asked.agent,
             "path": asked.forward.api.path(),
             "requested_model": truncate::text(asked.forward.model(), MODEL_BYTES_MAX),
-            "stream": asked.streams(),
+            "stream": asked.forward.streams(),
             "manifest_present": is_compiled,
             "tools_count": tools,
             // What nobody changes is what became of it.

@@ -47,7 +47,7 @@ impl Proxy {
         offers: Offers,
         record: Record,
     ) -> Result<Response<Body>, Refused> {
-        let (dialect, streams) = (asked.dialect, asked.streams());
+        let (dialect, streams) = (asked.dialect, asked.forward.streams());
         let request = asked.forward.body.clone().into_owned();
         let doing = Doing::default();
         let turn = self.clone().turn(asked, offers, record, Arc::clone(&doing));

@@ -33,14 +33,8 @@ pub(crate) enum Authority {
 
 /// One session of one client, and of what trace its next requests are part. Cheap to clone; the last clone
 /// ends what it runs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ClawSession<C>(Arc<Inner<C>>, Option<TraceParent>);
-
-impl<C> Clone for ClawSession<C> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0), self.1)
-    }
-}
 
 #[derive(Debug)]
 pub(super) struct Inner<C> {

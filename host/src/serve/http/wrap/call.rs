@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::limits::WRAP_SAID_MAX;
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, Stream, StreamExt as _};
 use http::header::ACCEPT;
 use http::{HeaderMap, Response, StatusCode};
 use rmcp::model::{ClientCapabilities, ProgressNotificationParam, ProgressToken, RequestId};
@@ -116,16 +116,10 @@ fn events(
     first: Said,
     said: mpsc::Receiver<Said>,
 ) -> impl Stream<Item = Bytes> + Send + Sync + 'static {
-    stream::unfold((Some(first), said), |(first, mut said)| async {
-        let next = match first {
-            Some(first) => first,
-            None => said.recv().await?,
-        };
-        let event = match next {
-            Said::Before(message) => event(&message),
-            Said::Answer(answer) => event(&String::from_utf8_lossy(&answer.line)),
-        };
-        Some((event, (None, said)))
+    let rest = stream::unfold(said, |mut said| async { Some((said.recv().await?, said)) });
+    stream::iter([first]).chain(rest).map(|said| match said {
+        Said::Before(message) => event(&message),
+        Said::Answer(answer) => event(&String::from_utf8_lossy(&answer.line)),
     })
 }
 
