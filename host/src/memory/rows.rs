@@ -52,7 +52,6 @@ pub(super) fn make_part(
     Ok(part)
 }
 
-/// Returns what a part holds.
 pub(super) fn totals(change: &Transaction<'_>, part: i64) -> rusqlite::Result<Totals> {
     let sql = "SELECT entries, bytes FROM memory_parts WHERE id = ?1";
     change.query_row(sql, [part], |row| {

@@ -33,7 +33,6 @@ use crate::upstream::provider::{
 };
 
 impl Proxy {
-    /// Passes a request on, and its answer back.
     pub(super) async fn pass(
         &self,
         asked: ModelRequest,
@@ -76,7 +75,6 @@ impl Proxy {
         Ok(response)
     }
 
-    /// Asks the provider that a request means.
     pub(super) async fn ask(
         &self,
         agent: &str,
@@ -315,7 +313,6 @@ impl Seen {
 const LAST: [&str; 4] =
     ["message_stop", "response.completed", "response.failed", "response.incomplete"];
 
-/// Returns the error that an event is.
 fn error_of(event: &Value) -> Option<Value> {
     let places = ["/error", "/response/error"];
     let error = places.iter().filter_map(|place| event.pointer(place)).find(|at| !at.is_null());

@@ -11,7 +11,6 @@ use super::answer::answer_json;
 /// What the libraries of both protocols look at before they ask again by themselves.
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// A request that has no completion.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) status: StatusCode,
@@ -36,7 +35,6 @@ impl Refused {
         Self::new(StatusCode::BAD_GATEWAY, "the host failed; please report this")
     }
 
-    /// Returns the error as JSON.
     pub(super) fn json(&self, dialect: &dyn Dialect) -> Value {
         let own = || {
             let mut own = dialect.error(self.status.as_u16(), &self.text);

@@ -32,7 +32,6 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
         call: ToolCall,
     ) -> impl Future<Output = Result<ToolReply, CallError>> + Send + use<Self>;
 
-    /// Returns the catalog of this moment.
     fn catalog(&self) -> Arc<Catalog>;
 
     /// Returns a receiver that changes with the catalog.
@@ -41,7 +40,6 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
     /// Returns the tools `principal` may see, in a fixed order.
     fn list(&self, principal: &Principal) -> Vec<Arc<Tool>>;
 
-    /// Returns what the host has beside its tools.
     fn services(&self) -> Services<'_>;
 
     /// Returns the whole host, for its operator and for its proxy, where there is one.
@@ -53,23 +51,16 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
 /// What a host has beside its tools, as the dialects use it. What a host does not have is refused.
 #[derive(Debug, Clone)]
 pub(crate) struct Services<'a> {
-    /// Where calls wait for a person.
     pub(crate) approvals: &'a Approvals,
     /// Who agents are in swarms, where that is not the host's own identity.
     pub(crate) identities: &'a BTreeMap<String, String>,
-    /// The manifest the host runs.
     pub(crate) manifest: Arc<Manifest>,
-    /// What the agents remember.
     pub(crate) memory: Option<&'a Memory>,
     /// Answers a repeated request as before; without it a request is carried out again.
     pub(crate) replay: Option<&'a Replay>,
-    /// The calls that run.
     pub(crate) running: &'a TaskTracker,
-    /// Knows what may not leave.
     pub(crate) secrets: &'a Secrets,
-    /// Who work can be given to.
     pub(crate) swarm: Option<&'a Swarm>,
-    /// Hears what becomes of things.
     pub(crate) telemetry: &'a Telemetry,
 }
 

@@ -33,13 +33,11 @@ use crate::watched::change;
 pub(crate) enum Outgoing {
     /// Stop: everything worth writing has been queued before this.
     End,
-    /// Write this line.
     Line {
         /// What of it is not out, with its newline.
         text: Vec<u8>,
         /// So much it counts while it is unread.
         bytes: usize,
-        /// Told when the line is out.
         written: oneshot::Sender<()>,
     },
 }
@@ -118,7 +116,6 @@ impl Connection {
         (connection, receiver)
     }
 
-    /// Notes that the client has sent a line.
     pub(crate) fn hear(&self) {
         self.heard.store(true, Ordering::Relaxed);
     }

@@ -293,7 +293,6 @@ fn head(answer: &Value) -> Map<String, Value> {
     HEAD.iter().filter_map(short).collect()
 }
 
-/// Returns a chunk with these choices.
 fn chunk(head: &Map<String, Value>, choices: &[Value]) -> Value {
     let mut chunk = Value::Object(head.clone());
     set(&mut chunk, "object", "chat.completion.chunk".into());

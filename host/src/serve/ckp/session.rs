@@ -67,7 +67,6 @@ pub(super) struct Agreed {
 pub(crate) enum Answer {
     /// When it ends. What comes with the outcome is to be dropped behind the answer.
     Later(BoxFuture<'static, (Outcome, Option<RunningPlace>)>),
-    /// At once.
     Now(Outcome),
 }
 
@@ -80,7 +79,6 @@ pub(crate) struct RunningPlace {
 }
 
 impl RunningPlace {
-    /// Names the request.
     fn name(&mut self, request_id: String) {
         self.request_ids.lock().push(request_id.clone());
         self.request_id = Some(request_id);
@@ -178,7 +176,6 @@ impl<C: Calls> ClawSession<C> {
         self.life().state() == State::Stopped
     }
 
-    /// Says whether a request runs.
     pub(crate) fn is_busy(&self) -> bool {
         *self.0.running.borrow() > 0
     }
@@ -249,7 +246,6 @@ impl<C: Calls> ClawSession<C> {
         self.0.life.lock()
     }
 
-    /// Says whether a call of that name runs.
     pub(super) fn runs(&self, request_id: &str) -> bool {
         self.0.request_ids.lock().iter().any(|id| id == request_id)
     }
@@ -294,7 +290,6 @@ impl Ticket {
     }
 }
 
-/// Runs `work` until `ended`.
 pub(super) async fn until<T>(
     ended: &CancellationToken,
     work: impl Future<Output = Result<T, CallError>>,

@@ -179,7 +179,6 @@ impl<C: Calls> ClawSession<C> {
         }))
     }
 
-    /// Runs a call that may be run.
     fn run(
         self,
         asked: CallParams,

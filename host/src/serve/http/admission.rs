@@ -32,7 +32,6 @@ pub(super) struct Bounds {
     bytes: Arc<Semaphore>,
 }
 
-/// A whole request.
 pub(super) type ReadRequest = (Parts, Bytes);
 
 /// The right to one request, as long as there is a copy: the request itself has one, and whatever goes on for it
@@ -59,7 +58,6 @@ pub(super) enum Room {
 }
 
 impl Bounds {
-    /// Returns the bounds of an agent that has nothing under way.
     pub(super) fn new() -> Self {
         Self {
             requests: Arc::new(Semaphore::new(HTTP_REQUESTS_PER_AGENT_MAX)),
@@ -127,7 +125,6 @@ impl Bounds {
         permit.flatten().map(Right::short)
     }
 
-    /// Takes the right to one more request.
     pub(super) async fn request(&self) -> Result<Permit, Denied> {
         self.one().await.map(Right::short)
     }

@@ -73,7 +73,6 @@ pub(super) fn denied(denial: &Denied) -> Response<Body> {
     response
 }
 
-/// Returns the refusal of a message.
 pub(super) fn refused(status: StatusCode, refusal: &Fault) -> Response<Body> {
     answer_json(status, refusal.to_line())
 }

@@ -34,7 +34,6 @@ use crate::serve::ckp::{self, Answer, Authority, ClawSession};
 use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND, Outcome};
 use crate::telemetry::TraceParent;
 
-/// The header that says which session a request belongs to.
 const SESSION_HEADER: &str = "claw-session";
 /// Random bytes of a session's id: nobody guesses another's.
 const SESSION_ID_BYTES: usize = 16;
@@ -65,12 +64,10 @@ impl<C: Calls> Open<C> {
 }
 
 impl<C: Calls> Sessions<C> {
-    /// Returns an agent's sessions: none yet.
     pub(super) fn new(calls: C, principal: Principal) -> Self {
         Self { calls, principal, open: Mutex::default() }
     }
 
-    /// Answers one message.
     pub(super) async fn post(
         &self,
         headers: &HeaderMap,
@@ -123,7 +120,6 @@ impl<C: Calls> Sessions<C> {
         })))
     }
 
-    /// Ends a session.
     pub(super) fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Denied> {
         let id = session_id(headers)?.unwrap_or_default();
         let open = self.open.lock().remove(id).ok_or_else(unknown)?;
@@ -131,7 +127,6 @@ impl<C: Calls> Sessions<C> {
         Ok(answer_json(StatusCode::NO_CONTENT, ""))
     }
 
-    /// Ends every session.
     pub(super) fn end(&self) {
         std::mem::take(&mut *self.open.lock()).into_values().for_each(|open| open.session.end());
     }

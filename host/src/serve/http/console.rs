@@ -20,9 +20,7 @@ use crate::host::Host;
 use crate::serve::message;
 use crate::serve::operator::{Operator, told};
 
-/// Where the page is.
 pub(super) const PAGE: &str = "/console";
-/// Where its questions are answered.
 pub(super) const API: &str = "/console/api";
 
 /// What a browser may do here: load these files, and ask this host. No script is text of a page, and
@@ -66,7 +64,6 @@ pub(super) fn protect(headers: &mut HeaderMap) {
     }
 }
 
-/// The console of one host.
 pub(super) struct Console {
     operator: Operator,
     /// Whoever waits for news has one of these meanwhile.
@@ -76,7 +73,6 @@ pub(super) struct Console {
 }
 
 impl Console {
-    /// Returns the console of `host`.
     pub(super) fn new(host: Host) -> Self {
         let places = || Semaphore::new(CONSOLE_REQUESTS_MAX);
         Self { operator: Operator::new(host), waits: places(), questions: places() }

@@ -15,16 +15,13 @@ use super::HttpOptions;
 /// A request that gets no further.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Denied {
-    /// The status.
     pub(super) status: StatusCode,
     /// A sentence for whoever reads it.
     pub(super) text: String,
-    /// A header that goes with it.
     pub(super) header: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Denied {
-    /// Returns a denial.
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, text: text.into(), header: None }
     }
@@ -166,19 +163,16 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// Returns the token of a client of a language model.
 pub(super) fn bearer_or_key(headers: &HeaderMap) -> Option<&str> {
     let key = || headers.get(API_KEY).map(|key| key.to_str().unwrap_or_default());
     bearer(headers).or_else(key)
 }
 
-/// Returns the answer to a request without a token.
 pub(super) fn no_token() -> Denied {
     Denied::new(StatusCode::UNAUTHORIZED, "a bearer token is needed")
         .with(header::WWW_AUTHENTICATE, "Bearer realm=\"clawhost\"")
 }
 
-/// Returns the answer to a request with a token nobody has.
 pub(super) fn wrong_token() -> Denied {
     let challenge = "Bearer realm=\"clawhost\", error=\"invalid_token\"";
     Denied::new(StatusCode::UNAUTHORIZED, "this token is not known here")

@@ -45,7 +45,6 @@ use crate::serve::message::{self, Fault, INVALID_REQUEST, Incoming, METHOD_NOT_F
 use crate::serve::status::status;
 use crate::state::{Credentials, DEFAULT_AGENT, Role};
 
-/// What is asked.
 pub(super) type Request = http::Request<hyper::body::Incoming>;
 
 /// Everything a connection needs to answer.
@@ -218,7 +217,6 @@ impl<C: Calls> App<C> {
         }
     }
 
-    /// Returns the agent that `role` is.
     fn agent(&self, role: Option<Role>) -> Result<&Agent<C>, Denied> {
         let name = match role {
             Some(Role::Agent(name)) => name,
@@ -311,7 +309,6 @@ impl<C: Calls> Agent<C> {
         Self { claws, bounds: Bounds::new(), service, sessions, shutdown }
     }
 
-    /// Answers a request to `/mcp`.
     async fn mcp(&self, asked: ReadRequest, permit: &Permit) -> Result<Response<Body>, Denied> {
         let (parts, body) = asked;
         if parts.method != Method::POST {
@@ -334,7 +331,6 @@ impl<C: Calls> Agent<C> {
         }
     }
 
-    /// Hands a message to MCP.
     async fn pass_on(
         &self,
         parts: Parts,
@@ -428,7 +424,6 @@ impl<C: Calls> Agent<C> {
         self.sessions.take_up(session_id(headers)?).await
     }
 
-    /// Answers a request to `/claw`.
     async fn claw(&self, asked: ReadRequest, permit: &Permit) -> Result<Response<Body>, Denied> {
         let (parts, body) = asked;
         match parts.method {

@@ -99,7 +99,6 @@ pub(super) async fn serve_within<C: Calls>(
     Ok(start(listener, local_addr, Arc::new(app), seats, shutdown))
 }
 
-/// Listens where `options` say.
 #[expect(clippy::disallowed_methods, reason = "it listens where the operator says")]
 pub(super) async fn listen(options: &HttpOptions) -> io::Result<(TcpListener, SocketAddr)> {
     if !options.require_token && !options.address.ip().is_loopback() {

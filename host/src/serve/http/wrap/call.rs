@@ -95,7 +95,6 @@ impl From<&NoResult> for Refusal {
     }
 }
 
-/// Where it is said.
 pub(super) type Way = mpsc::Sender<Said>;
 
 /// Returns where something is said, and where it is heard.
