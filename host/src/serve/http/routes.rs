@@ -501,7 +501,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::serve::fake::{Fake, handshake, ready};
+    use crate::serve::fake::{Fake, calling, handshake, ready};
 
     async fn say(
         agent: &Agent<Fake>,
@@ -527,8 +527,7 @@ mod tests {
         let opened = say(&agent, None, handshake(json!({}))).await;
         let session = opened.headers().get(MCP_SESSION);
         assert_eq!(say(&agent, session, ready()).await.status(), StatusCode::ACCEPTED);
-        let slow = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": {"name": "slow", "arguments": {}}});
+        let slow = calling(1, "slow", &json!({}));
         // The client is gone as soon as it has sent this.
         assert!(say(&agent, session, slow.clone()).now_or_never().is_none());
         timeout(Duration::from_secs(60), host.started(1)).await.expect("it is passed on");

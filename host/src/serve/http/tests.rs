@@ -30,7 +30,7 @@ use super::routes;
 use super::seats::{Seat, Seats};
 use super::server::{Answers, listen, serve_within, start};
 use crate::serve::calls::Calls as _;
-use crate::serve::fake::{Fake, handshake, modern, ready};
+use crate::serve::fake::{Fake, calling, handshake, modern, ready};
 use crate::state::{Credentials, FolderEnv, StateDir};
 
 struct Server {
@@ -671,8 +671,7 @@ async fn a_question_ends_with_the_session_of_its_call() {
     let mut changes = approvals.changes();
     let session = server.begin_session().await;
     let session = [("mcp-session-id", session.as_str())];
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {"name": "asks", "arguments": {}}});
+    let call = calling(1, "asks", &json!({}));
     let leaving = async {
         changes.wait_for(|_| !approvals.pending().is_empty()).await.unwrap();
         let token = server.agent("default");
@@ -702,8 +701,7 @@ async fn a_stop_that_cuts_calls_off_is_no_error() {
     assert_eq!(unready.status, 200);
     let session = server.begin_session().await;
     let session = [("mcp-session-id", session.as_str())];
-    let older = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {"name": "slow", "arguments": {}}});
+    let older = calling(1, "slow", &json!({}));
     let (call, more) = (call(2, "slow"), modern_headers("tools/call", "slow"));
     let stopping = async {
         server.host.started(2).await;

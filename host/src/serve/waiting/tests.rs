@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use crate::approvals::{Answer, Approvals, Approver, Pending, Reachable};
 use crate::serve::calls::Calls as _;
-use crate::serve::fake::{Client, FORM_PATIENCE, modern};
+use crate::serve::fake::{Client, FORM_PATIENCE, calling, modern};
+use crate::serve::message::notice;
 
 const YES: Answer = Answer::Approve { lease: None };
 const NO: Answer = Answer::Deny { reason: None };
@@ -233,8 +234,7 @@ async fn older() -> (Client, Approvals, Reachable) {
 }
 
 fn older_call(id: u64) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
-           "params": {"name": "asks", "arguments": {}}})
+    calling(id, "asks", &json!({}))
 }
 
 #[tokio::test]
@@ -332,9 +332,7 @@ async fn a_client_hears_that_its_call_waits_and_can_withdraw_it() {
     assert_eq!(report["params"]["message"], "waiting for approval");
     assert_eq!(report["params"]["progress"], 0.0);
     assert_eq!(approvals.pending().len(), 1);
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                        "params": {"requestId": 1}});
-    client.say(cancel).await;
+    client.say(notice("notifications/cancelled", &json!({"requestId": 1}))).await;
     let mut changes = approvals.changes();
     while !approvals.pending().is_empty() {
         changes.changed().await.unwrap();

@@ -5,7 +5,7 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use super::{Answer, Server};
-use crate::serve::fake::claw_handshake;
+use crate::serve::fake::{claw_handshake, request};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -14,9 +14,7 @@ fn initialize() -> Value {
 }
 
 fn ask(method: &str, params: Value) -> Value {
-    let mut request = json!({"jsonrpc": "2.0", "id": 7, "method": method});
-    request["params"] = params;
-    request
+    request(7, method, params)
 }
 
 fn call(tool: &str) -> Value {

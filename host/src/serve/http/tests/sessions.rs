@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::{MCP, Server};
-use crate::serve::fake::ready;
+use crate::serve::fake::{calling, ready};
 
 /// Lets the time pass after which a session is idle.
 async fn idle() {
@@ -24,8 +24,7 @@ fn list() -> Value {
 }
 
 fn slow() -> Value {
-    json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
-        "params": {"name": "slow", "arguments": {}}})
+    calling(2, "slow", &json!({}))
 }
 
 impl Server {
@@ -156,15 +155,6 @@ async fn who_hangs_up_has_its_calls_in_flight_until_they_end() {
     assert_eq!(server.session("other").await.status, 200);
     server.host.release();
     while server.session("default").await.status != 200 {}
-}
-
-#[tokio::test]
-async fn a_session_lasts_as_long_as_somebody_listens_to_it() {
-    let server = Server::start(true).await;
-    let session = server.begin_session().await;
-    let _stream = server.sends_in(&session, "GET", "").await;
-    idle().await;
-    assert_eq!(server.say(&session, &list()).await, 200);
 }
 
 #[tokio::test]
