@@ -156,8 +156,10 @@ impl<C: Calls> ClawSession<C> {
 
     /// Takes one notification; one that makes no sense is ignored, as JSON-RPC has it.
     pub(crate) fn notification(&self, method: &str, params: Option<&Value>) {
-        if method == "claw.swarm.broadcast" {
-            self.swarm_broadcast(params);
+        if method == "claw.swarm.broadcast"
+            && let Err(fault) = self.swarm_broadcast(Params::of(params))
+        {
+            tracing::debug!(?fault, "a message to a swarm is dropped");
         }
     }
 
