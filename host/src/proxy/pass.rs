@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use super::answer::kept;
 use super::history::Record;
 use super::refused::Refused;
-use super::{Body, CALLER, ModelRequest, Proxy};
+use super::{Body, CALLER, Completed, ModelRequest, Proxy};
 use crate::offload;
 use crate::sandbox::{Masked, mask};
 use crate::sse::Events;
@@ -33,11 +33,7 @@ use crate::upstream::provider::{
 };
 
 impl Proxy {
-    pub(super) async fn pass(
-        &self,
-        asked: ModelRequest,
-        mut record: Record,
-    ) -> Result<Response<Body>, Refused> {
+    pub(super) async fn pass(&self, asked: ModelRequest, mut record: Record) -> Completed {
         let forwarded = self.ask(&asked.agent, &asked.forward, PROXY_PASS_MS).await;
         let Forwarded { provider, model, response } =
             forwarded.inspect_err(|refused| record.refuse(refused, asked.dialect))?;

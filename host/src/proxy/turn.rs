@@ -8,7 +8,7 @@ use clawhost_core::json::items;
 use clawhost_core::limits::PROXY_TURN_BYTES_MAX;
 use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
 use futures_util::stream;
-use http::{Response, StatusCode};
+use http::StatusCode;
 use serde_json::Value;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -17,7 +17,7 @@ use super::answer::{answer_json, event_stream};
 use super::events::{self, Doing, KEEPALIVE};
 use super::history::Record;
 use super::refused::{Refused, SHOULD_RETRY};
-use super::{Body, ModelRequest, Proxy};
+use super::{Completed, ModelRequest, Proxy};
 use crate::clock::whole_ms;
 use crate::gate::CallContext;
 use crate::host::{Principal, ToolCall};
@@ -46,7 +46,7 @@ impl Proxy {
         asked: ModelRequest,
         offers: Offers,
         record: Record,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Completed {
         let (dialect, streams) = (asked.dialect, asked.forward.streams());
         let request = asked.forward.body.clone().into_owned();
         let doing = Doing::default();

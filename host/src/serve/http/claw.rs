@@ -24,7 +24,7 @@ use tokio::time::{Duration, Instant};
 
 use super::admission::Permit;
 use super::body::{accepted, answer_json, event, event_stream, read_body, refused, require_json};
-use super::guard::Denied;
+use super::guard::{Answered, Denied};
 use super::routes::{Body, Request};
 use crate::clock::whole_ms;
 use crate::host::Principal;
@@ -73,7 +73,7 @@ impl<C: Calls> Sessions<C> {
         headers: &HeaderMap,
         incoming: Incoming,
         permit: &Permit,
-    ) -> Result<Response<Body>, Denied> {
+    ) -> Answered {
         let id = session_id(headers)?;
         match incoming {
             Incoming::Reply { .. } => Ok(accepted()),
@@ -103,7 +103,7 @@ impl<C: Calls> Sessions<C> {
     }
 
     /// Streams what a session says unasked.
-    pub(super) fn listen(&self, headers: &HeaderMap) -> Result<Response<Body>, Denied> {
+    pub(super) fn listen(&self, headers: &HeaderMap) -> Answered {
         let Some(id) = session_id(headers)? else {
             return Err(Denied::new(StatusCode::BAD_REQUEST, "name the session in Claw-Session"));
         };
@@ -120,7 +120,7 @@ impl<C: Calls> Sessions<C> {
         })))
     }
 
-    pub(super) fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Denied> {
+    pub(super) fn delete(&self, headers: &HeaderMap) -> Answered {
         let id = session_id(headers)?.unwrap_or_default();
         let open = self.open.lock().remove(id).ok_or_else(unknown)?;
         open.session.end();
@@ -197,11 +197,7 @@ fn forget_stopped<C: Calls>(all: &mut BTreeMap<String, Open<C>>) {
 }
 
 /// Answers a message of the operator, who has no session, `started` being when the server began.
-pub(super) async fn operator<C: Calls>(
-    calls: &C,
-    started: Instant,
-    request: Request,
-) -> Result<Response<Body>, Denied> {
+pub(super) async fn operator<C: Calls>(calls: &C, started: Instant, request: Request) -> Answered {
     if request.method() != Method::POST {
         return Err(Denied::method("POST"));
     }

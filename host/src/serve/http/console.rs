@@ -14,8 +14,8 @@ use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::body::{accepted, answer_json, read_body, require_json};
-use super::guard::Denied;
-use super::routes::{Body, Request};
+use super::guard::{Answered, Denied};
+use super::routes::Request;
 use crate::host::Host;
 use crate::serve::message;
 use crate::serve::operator::{Operator, told};
@@ -79,7 +79,7 @@ impl Console {
     }
 
     /// Returns a file of the page. It holds nothing of this host.
-    pub(super) fn file(request: &Request) -> Result<Response<Body>, Denied> {
+    pub(super) fn file(request: &Request) -> Answered {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return Err(Denied::method("GET, HEAD"));
         }
@@ -91,11 +91,7 @@ impl Console {
     }
 
     /// Answers a question of the operator's; what waits for news does not wait beyond `shutdown`.
-    pub(super) async fn answer(
-        &self,
-        request: Request,
-        shutdown: &CancellationToken,
-    ) -> Result<Response<Body>, Denied> {
+    pub(super) async fn answer(&self, request: Request, shutdown: &CancellationToken) -> Answered {
         if request.method() != Method::POST {
             return Err(Denied::method("POST"));
         }

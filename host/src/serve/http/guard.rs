@@ -8,9 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use clawhost_core::limits::HTTP_HEADER_BYTES_MAX;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{StatusCode, Uri};
+use http::{Response, StatusCode, Uri};
 
 use super::HttpOptions;
+use super::routes::Body;
 
 /// A request that gets no further.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,6 +21,9 @@ pub(super) struct Denied {
     pub(super) text: String,
     pub(super) header: Option<(HeaderName, HeaderValue)>,
 }
+
+/// What a request comes to.
+pub(super) type Answered = Result<Response<Body>, Denied>;
 
 impl Denied {
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {

@@ -29,7 +29,7 @@ use super::admission::{Bounds, Permit, ReadRequest, Room, busy};
 use super::body::{accepted, answer_json, denied, event_stream, read_request, refused};
 use super::claw::{self, Sessions};
 use super::console::{self, Console};
-use super::guard::{self, Denied, Guard};
+use super::guard::{self, Answered, Denied, Guard};
 use super::held::{seen_through, until_sent};
 use super::seats::Seat;
 use super::server::Answers;
@@ -124,7 +124,7 @@ impl<C: Calls> App<C> {
         self.proxy.as_ref().filter(|_| path.starts_with("/v1/"))
     }
 
-    async fn route(&self, request: Request, seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
+    async fn route(&self, request: Request, seat: &Arc<Seat>) -> Answered {
         if self.shutdown.is_cancelled() {
             return Err(Denied::new(StatusCode::SERVICE_UNAVAILABLE, "the host is stopping"));
         }
@@ -183,7 +183,7 @@ impl<C: Calls> App<C> {
         request: Request,
         role: Option<Role>,
         seat: &Arc<Seat>,
-    ) -> Result<Response<Body>, Denied> {
+    ) -> Answered {
         let name = match &role {
             Some(Role::Agent(name)) => name.clone(),
             _ => DEFAULT_AGENT.to_owned(),
@@ -205,7 +205,7 @@ impl<C: Calls> App<C> {
         request: Request,
         role: Option<Role>,
         seat: &Arc<Seat>,
-    ) -> Result<Response<Body>, Denied> {
+    ) -> Answered {
         match role {
             _ if request.uri().path() != console::API => Console::file(&request),
             Some(Role::Operator) => {
@@ -247,7 +247,7 @@ impl<C: Calls> App<C> {
         }
     }
 
-    fn status(&self, method: &Method) -> Result<Response<Body>, Denied> {
+    fn status(&self, method: &Method) -> Answered {
         if method != Method::GET {
             return Err(Denied::method("GET"));
         }
@@ -309,7 +309,7 @@ impl<C: Calls> Agent<C> {
         Self { claws, bounds: Bounds::new(), service, sessions, shutdown }
     }
 
-    async fn mcp(&self, asked: ReadRequest, permit: &Permit) -> Result<Response<Body>, Denied> {
+    async fn mcp(&self, asked: ReadRequest, permit: &Permit) -> Answered {
         let (parts, body) = asked;
         if parts.method != Method::POST {
             return self.mcp_session(parts).await;
@@ -331,12 +331,7 @@ impl<C: Calls> Agent<C> {
         }
     }
 
-    async fn pass_on(
-        &self,
-        parts: Parts,
-        incoming: Incoming,
-        permit: &Permit,
-    ) -> Result<Response<Body>, Denied> {
+    async fn pass_on(&self, parts: Parts, incoming: Incoming, permit: &Permit) -> Answered {
         if let Incoming::Request { id, method, value } = &incoming
             && let Err(refusal) = message::mcp(id, method, value)
         {
@@ -366,7 +361,7 @@ impl<C: Calls> Agent<C> {
         mut parts: Parts,
         incoming: Incoming,
         underway: Arc<OpenRequest>,
-    ) -> Result<Response<Body>, Denied> {
+    ) -> Answered {
         parts.extensions.insert(underway.session.end());
         // Its call, too, is under way until it has ended, whoever waits for that.
         parts.extensions.insert(Arc::clone(&underway));
@@ -378,7 +373,7 @@ impl<C: Calls> Agent<C> {
         &self,
         request: http::Request<Full<Bytes>>,
         keep: impl FnOnce(Bytes) + Send + 'static,
-    ) -> Result<Response<Body>, Denied> {
+    ) -> Answered {
         let service = self.service.clone();
         let missed = move |last: Option<Bytes>| {
             last.map(keep);
@@ -391,7 +386,7 @@ impl<C: Calls> Agent<C> {
     }
 
     /// Listens to a session of the older revisions, or ends it and the calls that wait in it.
-    async fn mcp_session(&self, parts: Parts) -> Result<Response<Body>, Denied> {
+    async fn mcp_session(&self, parts: Parts) -> Answered {
         let stream = match parts.method {
             Method::GET => Some(self.bounds.stream().await?),
             _ => None,
@@ -424,7 +419,7 @@ impl<C: Calls> Agent<C> {
         self.sessions.take_up(session_id(headers)?).await
     }
 
-    async fn claw(&self, asked: ReadRequest, permit: &Permit) -> Result<Response<Body>, Denied> {
+    async fn claw(&self, asked: ReadRequest, permit: &Permit) -> Answered {
         let (parts, body) = asked;
         match parts.method {
             Method::POST => match message::read(&body) {
@@ -456,7 +451,7 @@ impl<C: Calls> Agent<C> {
     }
 }
 
-fn up(seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
+fn up(seat: &Arc<Seat>) -> Answered {
     let up = answer_json(StatusCode::OK, r#"{"status":"ok"}"#);
     Ok(until_sent(up, busy(seat, Room::Urgent)?))
 }
