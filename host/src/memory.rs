@@ -158,8 +158,10 @@ pub struct Compacted {
     pub after: u64,
 }
 
+/// What the database says.
+type Sql<T> = rusqlite::Result<T>;
 /// What the work of one request comes to: the store may fail, or refuse.
-type Outcome<T> = rusqlite::Result<Result<T, CallError>>;
+type Outcome<T> = Sql<Result<T, CallError>>;
 
 impl Memory {
     /// Returns the stores of `plan`, none where there is no plan. They are kept in `database`,
