@@ -6,13 +6,13 @@
 //! or be told the cookie. What no browser sends by itself needs no further guard against that. Deliberately absent: who
 //! asks, which `routes` has settled, what the answers say, anything from elsewhere, and a build step.
 
-use clawhost_core::limits::{CONSOLE_REQUESTS_MAX, HTTP_GIVEN_BACK_MS};
+use clawhost_core::limits::CONSOLE_REQUESTS_MAX;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::admission::given_back;
 use super::body::{accepted, answer_json, read_body, require_json};
 use super::guard::{Answered, Denied};
 use super::routes::Request;
@@ -116,9 +116,7 @@ impl Console {
 
     /// Takes a place for a question. Each page asks several together, so one that is taken is free in a moment.
     async fn question(&self) -> Result<SemaphorePermit<'_>, Denied> {
-        let patience = Duration::from_millis(HTTP_GIVEN_BACK_MS);
-        let taken = timeout(patience, self.questions.acquire()).await;
-        taken.ok().and_then(Result::ok).ok_or_else(too_many)
+        given_back(self.questions.acquire()).await.ok_or_else(too_many)
     }
 }
 
