@@ -158,8 +158,10 @@ pub struct Compacted {
     pub after: u64,
 }
 
+/// What the database says.
+type Sql<T> = rusqlite::Result<T>;
 /// What the work of one request comes to: the store may fail, or refuse.
-type Outcome<T> = rusqlite::Result<Result<T, CallError>>;
+type Outcome<T> = Sql<Result<T, CallError>>;
 
 impl Memory {
     /// Returns these stores. They are kept in `database`, which has to have [`MIGRATIONS`], but for those with a
@@ -298,7 +300,7 @@ impl Memory {
         database: &Database,
         (plan, owner): (&StorePlan, &str),
         new: &Arc<[Row]>,
-        facts: Facts,
+        mut facts: Facts,
     ) -> Result<Option<Vec<String>>, CallError> {
         let (plan, owner, new) = (plan.clone(), owner.to_owned(), Arc::clone(new));
         let (audit, now) = (Arc::clone(&self.0.audit), self.0.clock.now_ms());
@@ -311,7 +313,8 @@ impl Memory {
                 Ok(ids) => ids,
                 Err(refused) => return Ok(Err(refused)),
             };
-            let facts = with_ids(facts, &ids);
+            facts.set("entries", ids.len());
+            facts.set("ids_digest", digest::of_json(&json!(ids)));
             Ok(record(&audit, Event::MemoryStored, &facts).map(|()| Some(ids)))
         };
         transact(database, work).await
@@ -453,12 +456,6 @@ fn too_large(plan: &StorePlan) -> CallError {
         plan.max_bytes >> 20
     );
     CallError::new(ErrorKind::MemoryQuery, reason).with_limit(Limit::MemorySize)
-}
-
-fn with_ids(mut facts: Facts, ids: &[String]) -> Facts {
-    facts.set("entries", ids.len());
-    facts.set("ids_digest", digest::of_json(&json!(ids)));
-    facts
 }
 
 /// Records a change that is about to count: without a record there is none.

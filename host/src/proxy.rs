@@ -30,7 +30,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use serde_json::{Value, json};
 
-use self::answer::json_answer;
+pub(crate) use self::answer::{answer_json, answer_of};
 pub(crate) use self::history::HISTORY_FILE;
 use self::history::{History, Record};
 use self::refused::Refused;
@@ -43,6 +43,9 @@ use crate::upstream::provider::{Api, Forward};
 
 /// What an answer carries.
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
+
+/// What a request comes to.
+type Completed = Result<Response<Body>, Refused>;
 
 /// What the proxy's completions are booked under.
 const CALLER: &str = "proxy";
@@ -93,12 +96,6 @@ struct ModelRequest {
     trace: Option<TraceParent>,
 }
 
-impl ModelRequest {
-    fn streams(&self) -> bool {
-        self.forward.streams()
-    }
-}
-
 impl Proxy {
     /// Returns the proxy of `host`.
     pub fn new(host: Host, options: ProxyOptions) -> Self {
@@ -130,7 +127,7 @@ impl Proxy {
     }
 
     /// Lists the providers by their names, in the shape of both protocols, or shows one of them.
-    fn models(&self, path: &str) -> Result<Response<Body>, Refused> {
+    fn models(&self, path: &str) -> Completed {
         let plans = self.0.host.providers().plans();
         let model = |name: &str| {
             json!({
@@ -151,16 +148,10 @@ impl Proxy {
             }
             _ => return Err(Refused::new(StatusCode::NOT_FOUND, PATHS)),
         };
-        Ok(json_answer(StatusCode::OK, &answer))
+        Ok(answer_json(StatusCode::OK, answer.to_string()))
     }
 
-    async fn complete(
-        &self,
-        agent: &str,
-        api: Api,
-        parts: &Parts,
-        bytes: Bytes,
-    ) -> Result<Response<Body>, Refused> {
+    async fn complete(&self, agent: &str, api: Api, parts: &Parts, bytes: Bytes) -> Completed {
         let mut asked = asked(agent, api, parts, bytes)?;
         self.write_out(&mut asked).await?;
         self.check_named(&mut asked).await?;
@@ -186,11 +177,7 @@ impl Proxy {
     }
 
     /// Asks how long a prompt is, with all that is put into it.
-    async fn count(
-        &self,
-        mut asked: ModelRequest,
-        offers: &Offers,
-    ) -> Result<Response<Body>, Refused> {
+    async fn count(&self, mut asked: ModelRequest, offers: &Offers) -> Completed {
         self.0.host.providers().admit(&asked.agent).await?;
         if !offers.is_empty() {
             let mut body = std::mem::take(asked.forward.body.to_mut());

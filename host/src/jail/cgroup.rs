@@ -52,7 +52,6 @@ pub(super) struct Group {
 static LEFT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 impl Group {
-    /// Makes a group in each of `parents`.
     pub(super) fn make(parents: &[Parent], limits: &JailLimits) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name =

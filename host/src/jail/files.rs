@@ -38,7 +38,6 @@ const NAMES: [&str; 5] =
     ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services", "/etc/gai.conf"];
 /// Devices to read and to write.
 const SINKS: [&str; 2] = ["/dev/null", "/dev/zero"];
-/// Devices to read.
 const SOURCES: [&str; 1] = ["/dev/urandom"];
 
 /// Returns the part of the kernel's ABI that is used.

@@ -22,7 +22,6 @@ const NOBODY: u32 = 65_534;
 /// Passes over the modes of files (`capabilities(7)`); it does not make anybody their owner.
 const ANY_FILE: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
 
-/// As whom a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Identity {
     /// As the host's own user, who is no root.
@@ -46,7 +45,6 @@ impl Identity {
         })
     }
 
-    /// Returns the user id.
     pub(super) fn uid(self) -> u32 {
         match self {
             Self::Same => rustix::process::geteuid().as_raw(),
@@ -90,7 +88,6 @@ fn become_user(uid: Uid, gid: Gid) -> std::io::Result<()> {
     Ok(set_thread_res_uid(uid, uid, uid)?)
 }
 
-/// Returns whether the host runs as root.
 pub(super) fn host_is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

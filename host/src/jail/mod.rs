@@ -59,8 +59,6 @@ mod plan;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
-mod serve;
-#[cfg(target_os = "linux")]
 mod support;
 #[cfg(target_os = "linux")]
 mod sys;
@@ -83,8 +81,6 @@ pub use spec::{Command, JailError, JailLimits, JailMount, JailSpec, Outcome, Sup
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{Child, run, start, support};
 #[cfg(target_os = "linux")]
-pub use run::run;
-#[cfg(target_os = "linux")]
-pub use serve::{Child, start};
+pub use run::{Child, run, start};
 #[cfg(target_os = "linux")]
 pub use support::support;

@@ -28,7 +28,6 @@ const FORMS: [c_int; 4] = [
 /// Room for `/proc`, a process id of at most ten digits and the name of a file.
 const PATH_BYTES: usize = 40;
 
-/// The namespaces of one jail.
 #[derive(Debug)]
 pub(super) struct Namespaces {
     flags: c_int,

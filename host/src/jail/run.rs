@@ -1,4 +1,5 @@
-//! Runs one command in a jail: starts it, feeds it, drains it, and ends it in time.
+//! A program in a jail: one command, which is fed, drained and ended in time, or one that runs for as long as
+//! its host wants it, and is spoken to meanwhile.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use clawhost_core::visible;
 use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::cgroup::Group;
 use super::plan::Plan;
@@ -35,19 +36,32 @@ const KILL_WAIT_MS: u64 = 1_000;
 pub async fn run(spec: &JailSpec, command: Command) -> Result<Outcome, JailError> {
     let started = Instant::now();
     let Command { argv, stdin, timeout } = command;
-    let mut running = Running::start(spec, argv).await?;
+    let mut child = start(spec, argv).await?;
     let left = timeout.saturating_sub(started.elapsed());
-    let work = running.work(&stdin, spec.limits.output_bytes_max);
+    let work = child.work(&stdin, spec.limits.output_bytes_max);
     match tokio::time::timeout(left, work).await {
         Ok(ended) => {
             let (status, stdout, stderr) = ended.map_err(|error| failed(&error))?;
             Ok(outcome(status, stdout, stderr, started.elapsed()))
         }
         Err(_) => {
-            running.kill().await;
+            child.kill().await;
             Err(JailError::Timeout)
         }
     }
+}
+
+/// Starts the program `argv`, the first of which is its absolute path, in the jail of `spec`.
+///
+/// # Errors
+/// [`JailError::Denied`] where this system cannot give a whole jail, [`JailError::Failed`] where
+/// the program could not be started.
+pub async fn start(spec: &JailSpec, argv: Vec<String>) -> Result<Child, JailError> {
+    let spec = spec.clone();
+    // Forking a large program takes its time, which is not the runtime's. Where this future is
+    // dropped meanwhile, what was started is dropped when it comes, and dies of that.
+    let starting = tokio::task::spawn_blocking(move || Child::started(&spec, &argv));
+    starting.await.map_err(|error| failed(&error))?
 }
 
 fn failed(error: &dyn std::error::Error) -> JailError {
@@ -82,23 +96,21 @@ fn outcome(status: ExitStatus, stdout: Drained, stderr: Drained, duration: Durat
     }
 }
 
-/// A tree of processes. Dropping it kills them: the leash goes with it.
+/// A running program and its three streams. Dropping it kills the program and all it started: the leash goes with it.
 #[derive(Debug)]
-pub(super) struct Running {
-    keeper: Child,
+pub struct Child {
+    keeper: tokio::process::Child,
     leash: Option<OwnedFd>,
     _group: Option<Group>,
+    /// What it reads; dropping it ends its input.
+    pub stdin: Option<ChildStdin>,
+    /// What it says.
+    pub stdout: Option<ChildStdout>,
+    /// What it complains.
+    pub stderr: Option<ChildStderr>,
 }
 
-impl Running {
-    pub(super) async fn start(spec: &JailSpec, argv: Vec<String>) -> Result<Self, JailError> {
-        let spec = spec.clone();
-        // Forking a large program takes its time, which is not the runtime's. Where this future is
-        // dropped meanwhile, what was started is dropped when it comes, and dies of that.
-        let starting = tokio::task::spawn_blocking(move || Self::started(&spec, &argv));
-        starting.await.map_err(|error| failed(&error))?
-    }
-
+impl Child {
     fn started(spec: &JailSpec, argv: &[String]) -> Result<Self, JailError> {
         spec.limits.check()?;
         let (held, leash) = io::pipe().map_err(|error| failed(&error))?;
@@ -106,19 +118,17 @@ impl Running {
         let plan = Plan::build(spec, argv, group.as_ref(), &OwnedFd::from(held))?;
         let mut command = program(spec, argv)?;
         before_exec(&mut command, plan);
-        let keeper = command.spawn().map_err(|error| not_started(&error, spec, argv))?;
-        Ok(Self { keeper, leash: Some(leash.into()), _group: group })
+        let mut keeper = command.spawn().map_err(|error| not_started(&error, spec, argv))?;
+        let (stdin, stdout) = (keeper.stdin.take(), keeper.stdout.take());
+        let stderr = keeper.stderr.take();
+        Ok(Self { keeper, leash: Some(leash.into()), _group: group, stdin, stdout, stderr })
     }
 
-    /// Takes the three streams of the program.
-    pub(super) fn streams(
-        &mut self,
-    ) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
-        (self.keeper.stdin.take(), self.keeper.stdout.take(), self.keeper.stderr.take())
-    }
-
-    /// Waits until the whole tree has ended.
-    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+    /// Waits until the program and all it started have ended.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.keeper.wait().await
     }
 
@@ -128,16 +138,15 @@ impl Running {
         stdin: &[u8],
         output_bytes_max: u64,
     ) -> io::Result<(ExitStatus, Drained, Drained)> {
-        let (input, output, errors) = self.streams();
-        let fed = feed(input, stdin);
-        let out = drain(output, output_bytes_max);
-        let err = drain(errors, output_bytes_max);
+        let fed = feed(self.stdin.take(), stdin);
+        let out = drain(self.stdout.take(), output_bytes_max);
+        let err = drain(self.stderr.take(), output_bytes_max);
         let (status, (), out, err) = tokio::join!(self.keeper.wait(), fed, out, err);
         Ok((status?, out?, err?))
     }
 
-    /// Kills the tree and waits until it is gone.
-    pub(super) async fn kill(&mut self) {
+    /// Kills the program and all it started, and waits until they are gone.
+    pub async fn kill(&mut self) {
         self.leash = None;
         let wait = Duration::from_millis(KILL_WAIT_MS);
         if tokio::time::timeout(wait, self.keeper.wait()).await.is_err() {

@@ -20,7 +20,6 @@ pub fn support() -> Support {
     })
 }
 
-/// Returns where groups of jails can be made.
 pub(super) fn cgroups() -> &'static [Parent] {
     static PARENTS: OnceLock<Vec<Parent>> = OnceLock::new();
     PARENTS.get_or_init(cgroup::parents)

@@ -15,7 +15,7 @@ use clawhost_core::limits::{
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
-use super::backend;
+use super::{Outcome, Sql, backend};
 use crate::clock;
 use crate::state::Database;
 
@@ -132,7 +132,7 @@ impl OwnKeys {
 
     async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnOnce(&mut Connection) -> Sql<T> + Send + 'static,
     ) -> Result<T, CallError> {
         let limit = Duration::from_millis(MEMORY_QUERY_MS);
         self.database.search(limit, work).await.map_err(backend)
@@ -140,13 +140,7 @@ impl OwnKeys {
 }
 
 /// Writes one entry, if there is room. Nothing counts before it is known that there is.
-fn put(
-    db: &mut Connection,
-    owner: &str,
-    key: &str,
-    value: &str,
-    now_ms: i64,
-) -> rusqlite::Result<Result<(), CallError>> {
+fn put(db: &mut Connection, owner: &str, key: &str, value: &str, now_ms: i64) -> Outcome<()> {
     let change = db.transaction()?;
     let bytes = i64::try_from(key.len() + value.len()).unwrap_or(i64::MAX);
     change.execute(
@@ -178,7 +172,7 @@ fn page(
     prefix: &str,
     after: Option<&str>,
     limit: usize,
-) -> rusqlite::Result<(Vec<KeyEntry>, bool)> {
+) -> Sql<(Vec<KeyEntry>, bool)> {
     let mut select = db.prepare(
         "SELECT key, bytes, set_at_ms FROM key_values
          WHERE owner = ?1 AND key >= ?2 AND (?3 IS NULL OR key > ?3) ORDER BY key",

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::check::Row;
 use super::vectors::{Near, Ranking, mixed};
-use super::{Entry, Outcome, QueryKind, words};
+use super::{Entry, Outcome, QueryKind, Sql, words};
 
 /// The tables. The store itself keeps the totals of each part. An entry's small columns come
 /// first: its age is told without reading its content.
@@ -25,21 +25,13 @@ pub(super) struct Totals {
 }
 
 /// Returns the part of `store` that is `owner`'s, if anything was ever stored there.
-pub(super) fn part(
-    change: &Transaction<'_>,
-    store: &str,
-    owner: &str,
-) -> rusqlite::Result<Option<i64>> {
+pub(super) fn part(change: &Transaction<'_>, store: &str, owner: &str) -> Sql<Option<i64>> {
     let sql = "SELECT id FROM memory_parts WHERE store = ?1 AND owner = ?2";
     change.query_row(sql, (store, owner), |row| row.get(0)).optional()
 }
 
 /// Returns that part, made where it is missing.
-pub(super) fn make_part(
-    change: &Transaction<'_>,
-    store: &str,
-    owner: &str,
-) -> rusqlite::Result<i64> {
+pub(super) fn make_part(change: &Transaction<'_>, store: &str, owner: &str) -> Sql<i64> {
     if let Some(part) = part(change, store, owner)? {
         return Ok(part);
     }
@@ -52,8 +44,7 @@ pub(super) fn make_part(
     Ok(part)
 }
 
-/// Returns what a part holds.
-pub(super) fn totals(change: &Transaction<'_>, part: i64) -> rusqlite::Result<Totals> {
+pub(super) fn totals(change: &Transaction<'_>, part: i64) -> Sql<Totals> {
     let sql = "SELECT entries, bytes FROM memory_parts WHERE id = ?1";
     change.query_row(sql, [part], |row| {
         let [entries, bytes] = [row.get::<_, i64>(0)?, row.get(1)?].map(i64::unsigned_abs);
@@ -69,7 +60,7 @@ pub(super) fn add(
     new: &Row,
     plan: &StorePlan,
     now_ms: i64,
-) -> rusqlite::Result<String> {
+) -> Sql<String> {
     let taken =
         if plan.kind.replaces() { take_out(change, part, new.key.as_deref())? } else { None };
     let id = taken.unwrap_or_else(|| new.id.clone());
@@ -85,11 +76,7 @@ pub(super) fn add(
 }
 
 /// Drops the entries of a key and returns the id of the newest.
-fn take_out(
-    change: &Transaction<'_>,
-    part: i64,
-    key: Option<&str>,
-) -> rusqlite::Result<Option<String>> {
+fn take_out(change: &Transaction<'_>, part: i64, key: Option<&str>) -> Sql<Option<String>> {
     let Some(key) = key else { return Ok(None) };
     let sql =
         "SELECT id FROM memory_entries WHERE part = ?1 AND key = ?2 ORDER BY seq DESC LIMIT 1";
@@ -123,7 +110,7 @@ pub(super) fn retain(
     part: i64,
     most: Option<u64>,
     now_ms: i64,
-) -> rusqlite::Result<bool> {
+) -> Sql<bool> {
     let over = drop_where(change, part, OVER, since_ms(plan, now_ms))?;
     let many = keep_newest(change, part, most)?;
     Ok(over.max(many) >= DROPPED_ENTRIES_MAX)
@@ -135,7 +122,7 @@ pub(super) fn compact(
     plan: &StorePlan,
     part: i64,
     now_ms: i64,
-) -> rusqlite::Result<bool> {
+) -> Sql<bool> {
     let most = [plan.max_entries, plan.compacts_to].into_iter().flatten().min();
     retain(change, plan, part, most, now_ms)
 }
@@ -146,7 +133,7 @@ pub(super) fn retain_beside(
     plan: &StorePlan,
     part: i64,
     now_ms: i64,
-) -> rusqlite::Result<()> {
+) -> Sql<()> {
     // Else each part would be looked at, and there is one for each owner.
     if plan.max_age_ms.is_none() {
         return Ok(());
@@ -159,7 +146,7 @@ pub(super) fn retain_beside(
     other.map_or(Ok(()), |other| drop_where(change, other, OVER, since).map(drop))
 }
 
-fn keep_newest(change: &Transaction<'_>, part: i64, most: Option<u64>) -> rusqlite::Result<usize> {
+fn keep_newest(change: &Transaction<'_>, part: i64, most: Option<u64>) -> Sql<usize> {
     let Some(most) = most else { return Ok(0) };
     match totals(change, part)?.entries.saturating_sub(most) {
         0 => Ok(0),
@@ -174,7 +161,7 @@ fn drop_where(
     part: i64,
     condition: &'static str,
     value: impl rusqlite::ToSql + Copy,
-) -> rusqlite::Result<usize> {
+) -> Sql<usize> {
     let these = format!("FROM memory_entries WHERE part = ?1 AND {condition}");
     let words = format!("DELETE FROM memory_words_{part} WHERE rowid IN (SELECT seq {these})");
     let most = i64::try_from(DROPPED_ENTRIES_MAX).unwrap_or(i64::MAX);
@@ -235,12 +222,7 @@ fn newest(
 }
 
 /// Returns the entries that have any word of `text`, the best first.
-fn by_words(
-    change: &Transaction<'_>,
-    part: i64,
-    text: &str,
-    since_ms: i64,
-) -> rusqlite::Result<Ranking> {
+fn by_words(change: &Transaction<'_>, part: i64, text: &str, since_ms: i64) -> Sql<Ranking> {
     let Some(query) = words::any_of(text) else { return Ok(Ranking::new()) };
     let index = format!("memory_words_{part}");
     let sql = format!(
@@ -287,7 +269,7 @@ fn read(change: &Transaction<'_>, sql: &str, values: impl Params) -> Outcome<Vec
 }
 
 /// What was written here is JSON: anything else is a damaged file.
-pub(super) fn json(text: &str) -> rusqlite::Result<Value> {
+pub(super) fn json(text: &str) -> Sql<Value> {
     serde_json::from_str(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, error.into())
     })

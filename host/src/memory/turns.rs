@@ -18,7 +18,6 @@ pub(super) struct Turn {
 }
 
 impl Turns {
-    /// Waits until `principal` has a turn.
     pub(super) async fn take(&self, principal: &str) -> Turn {
         let own = self.of(principal);
         // The semaphore is never closed.

@@ -13,7 +13,7 @@ use clawhost_core::manifest::EmbeddingPlan;
 use clawhost_core::truncate;
 use rusqlite::{Connection, Transaction, params};
 
-use super::words;
+use super::{Sql, words};
 
 /// What the first ranks are worth beside those after them (Cormack et al., 2009).
 const RANK_OFFSET: f64 = 60.0;
@@ -59,7 +59,7 @@ impl Space {
         part: i64,
         since_ms: i64,
         most: u32,
-    ) -> rusqlite::Result<Vec<(i64, String)>> {
+    ) -> Sql<Vec<(i64, String)>> {
         let sql = format!(
             "SELECT seq, key, content FROM {} WHERE at_ms >= ?3 AND NOT EXISTS
                  (SELECT 1 FROM memory_vectors WHERE seq = entry.seq AND model = ?4)
@@ -76,11 +76,7 @@ impl Space {
     }
 
     /// Keeps the vectors of entries that are still there.
-    pub(super) fn keep(
-        &self,
-        connection: &Connection,
-        vectors: &[(i64, Vec<f32>)],
-    ) -> rusqlite::Result<()> {
+    pub(super) fn keep(&self, connection: &Connection, vectors: &[(i64, Vec<f32>)]) -> Sql<()> {
         let sql = "INSERT OR REPLACE INTO memory_vectors
             SELECT seq, ?2, ?3 FROM memory_entries WHERE seq = ?1";
         for (seq, vector) in vectors {
@@ -92,12 +88,7 @@ impl Space {
 
 impl Near {
     /// Returns the nearest entries, the best first.
-    pub(super) fn rank(
-        &self,
-        change: &Transaction<'_>,
-        part: i64,
-        since_ms: i64,
-    ) -> rusqlite::Result<Ranking> {
+    pub(super) fn rank(&self, change: &Transaction<'_>, part: i64, since_ms: i64) -> Sql<Ranking> {
         let Self { space, vector, .. } = self;
         let sql = format!(
             "SELECT seq, vector FROM {} JOIN memory_vectors USING (seq)
@@ -145,7 +136,7 @@ pub(super) fn unit(mut vector: Vec<f32>) -> Vec<f32> {
 }
 
 /// Returns the beginning of what words see of an entry. A text without any becomes a vector too.
-fn text_of(key: Option<&str>, content: &str) -> rusqlite::Result<String> {
+fn text_of(key: Option<&str>, content: &str) -> Sql<String> {
     let text = words::of_entry(key, &super::rows::json(content)?);
     Ok(beginning(if text.is_empty() { content } else { &text }))
 }

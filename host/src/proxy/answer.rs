@@ -4,7 +4,6 @@ use bytes::Bytes;
 use clawhost_core::redact::Redactor;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
-use serde_json::Value;
 
 use super::Body;
 
@@ -25,21 +24,24 @@ const BOUNDS: [(&str, &[&str], &[&str]); 2] = [
 ];
 const WHAT: &[&str] = &["limit", "remaining", "reset"];
 
-pub(super) fn json_answer(status: StatusCode, body: &Value) -> Response<Body> {
-    let mut response = Response::new(Full::new(Bytes::from(body.to_string())).boxed());
+/// Returns an answer of JSON that nobody keeps.
+pub(crate) fn answer_json(status: StatusCode, json: impl Into<Bytes>) -> Response<Body> {
+    let mut response = answer_of("application/json", "no-store", Full::new(json.into()).boxed());
     *response.status_mut() = status;
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
 /// Returns an answer of server-sent events.
 pub(super) fn event_stream(body: Body) -> Response<Body> {
+    answer_of("text/event-stream; charset=utf-8", "no-cache", body)
+}
+
+/// Returns an answer of that kind, of which `cache` says who may keep it.
+pub(crate) fn answer_of(kind: &'static str, cache: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
-    let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
     response
 }
 

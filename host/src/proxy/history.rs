@@ -48,7 +48,6 @@ const TERMS: Terms = Terms {
     retry_max: Duration::from_secs(1),
 };
 
-/// Writes the history of all agents.
 #[derive(Debug, Clone)]
 pub(super) struct History {
     outbox: Arc<Outbox<Line>>,
@@ -107,7 +106,6 @@ impl Carrier for Files {
 }
 
 impl History {
-    /// Starts writing below `folder`.
     pub(super) fn start(folder: PathBuf, secrets: Secrets) -> Self {
         let files = Files { folder, secrets, open: BTreeMap::new() };
         Self { outbox: Arc::new(Outbox::start(files, TERMS)) }
@@ -150,7 +148,7 @@ impl Record {
             "claw_id": asked.agent,
             "path": asked.forward.api.path(),
             "requested_model": truncate::text(asked.forward.model(), MODEL_BYTES_MAX),
-            "stream": asked.streams(),
+            "stream": asked.forward.streams(),
             "manifest_present": is_compiled,
             "tools_count": tools,
             // What nobody changes is what became of it.
@@ -169,14 +167,12 @@ impl Record {
         record
     }
 
-    /// Takes note of who answered.
     pub(super) fn answered_by(&mut self, provider: &str, model: &str, status: StatusCode) {
         self.note("effective_provider", provider);
         self.note("effective_model", model);
         self.answered = status;
     }
 
-    /// Returns who answered last.
     pub(super) fn provider(&self) -> &str {
         self.entry.get("effective_provider").and_then(Value::as_str).unwrap_or_default()
     }

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use super::answer::kept;
 use super::history::Record;
 use super::refused::Refused;
-use super::{Body, CALLER, ModelRequest, Proxy};
+use super::{Body, CALLER, Completed, ModelRequest, Proxy};
 use crate::offload;
 use crate::sandbox::{Masked, mask};
 use crate::sse::Events;
@@ -33,12 +33,7 @@ use crate::upstream::provider::{
 };
 
 impl Proxy {
-    /// Passes a request on, and its answer back.
-    pub(super) async fn pass(
-        &self,
-        asked: ModelRequest,
-        mut record: Record,
-    ) -> Result<Response<Body>, Refused> {
+    pub(super) async fn pass(&self, asked: ModelRequest, mut record: Record) -> Completed {
         let forwarded = self.ask(&asked.agent, &asked.forward, PROXY_PASS_MS).await;
         let Forwarded { provider, model, response } =
             forwarded.inspect_err(|refused| record.refuse(refused, asked.dialect))?;
@@ -76,7 +71,6 @@ impl Proxy {
         Ok(response)
     }
 
-    /// Asks the provider that a request means.
     pub(super) async fn ask(
         &self,
         agent: &str,
@@ -315,7 +309,6 @@ impl Seen {
 const LAST: [&str; 4] =
     ["message_stop", "response.completed", "response.failed", "response.incomplete"];
 
-/// Returns the error that an event is.
 fn error_of(event: &Value) -> Option<Value> {
     let places = ["/error", "/response/error"];
     let error = places.iter().filter_map(|place| event.pointer(place)).find(|at| !at.is_null());

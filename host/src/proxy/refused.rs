@@ -6,12 +6,11 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
 use super::Body;
-use super::answer::json_answer;
+use super::answer::answer_json;
 
 /// What the libraries of both protocols look at before they ask again by themselves.
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// A request that has no completion.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) status: StatusCode,
@@ -36,7 +35,6 @@ impl Refused {
         Self::new(StatusCode::BAD_GATEWAY, "the host failed; please report this")
     }
 
-    /// Returns the error as JSON.
     pub(super) fn json(&self, dialect: &dyn Dialect) -> Value {
         let own = || {
             let mut own = dialect.error(self.status.as_u16(), &self.text);
@@ -49,7 +47,7 @@ impl Refused {
     }
 
     pub(super) fn answer(&self, dialect: &dyn Dialect) -> Response<Body> {
-        let mut response = json_answer(self.status, &self.json(dialect));
+        let mut response = answer_json(self.status, self.json(dialect).to_string());
         if let Some(ms) = self.retry_after_ms {
             let seconds = HeaderValue::from(ms.div_ceil(1_000));
             response.headers_mut().insert(header::RETRY_AFTER, seconds);

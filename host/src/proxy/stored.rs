@@ -9,22 +9,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use clawhost_core::mediate::{self, Responses};
+use http::StatusCode;
 use http::request::Parts;
-use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::refused::Refused;
-use super::{Body, ModelRequest, PATHS, Proxy};
+use super::{Completed, ModelRequest, PATHS, Proxy};
 use crate::upstream::provider::{Api, Forward, StoredCall};
 
 impl Proxy {
     /// Passes on what is asked about a response: to see it or what it was made of, to stop or to delete it.
-    pub(super) async fn stored(
-        &self,
-        agent: &str,
-        parts: &Parts,
-        about: &str,
-    ) -> Result<Response<Body>, Refused> {
+    pub(super) async fn stored(&self, agent: &str, parts: &Parts, about: &str) -> Completed {
         let (id, part) = about.split_once('/').unwrap_or((about, ""));
         match (parts.method.as_str(), part) {
             ("GET", "" | "input_items") | ("DELETE", "") | ("POST", "cancel") => {}

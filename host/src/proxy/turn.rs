@@ -8,16 +8,16 @@ use clawhost_core::json::items;
 use clawhost_core::limits::PROXY_TURN_BYTES_MAX;
 use clawhost_core::mediate::{self, Done, Job, Kept, Offers, Step, Turn, TurnBounds};
 use futures_util::stream;
-use http::{Response, StatusCode};
+use http::StatusCode;
 use serde_json::Value;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::answer::{event_stream, json_answer};
+use super::answer::{answer_json, event_stream};
 use super::events::{self, Doing, KEEPALIVE};
 use super::history::Record;
 use super::refused::{Refused, SHOULD_RETRY};
-use super::{Body, ModelRequest, Proxy};
+use super::{Completed, ModelRequest, Proxy};
 use crate::clock::whole_ms;
 use crate::gate::CallContext;
 use crate::host::{Principal, ToolCall};
@@ -46,15 +46,15 @@ impl Proxy {
         asked: ModelRequest,
         offers: Offers,
         record: Record,
-    ) -> Result<Response<Body>, Refused> {
-        let (dialect, streams) = (asked.dialect, asked.streams());
+    ) -> Completed {
+        let (dialect, streams) = (asked.dialect, asked.forward.streams());
         let request = asked.forward.body.clone().into_owned();
         let doing = Doing::default();
         let turn = self.clone().turn(asked, offers, record, Arc::clone(&doing));
         let mut turn = AbortOnDropHandle::new(tokio::spawn(turn));
         if !streams {
             let answer = turn.await.unwrap_or_else(|_| Err(Refused::internal()))?;
-            return Ok(json_answer(StatusCode::OK, &answer));
+            return Ok(answer_json(StatusCode::OK, answer.to_string()));
         }
         // What is over before the first comment has a status of its own.
         match timeout(KEEPALIVE, &mut turn).await {

@@ -1,4 +1,4 @@
-//! Taking connections until it is time to stop, each in a task of its own.
+//! Taking connections until it is time to stop, each in a task of its own, and how serving ends.
 //!
 //! Deliberately absent: how many there may be at once. Whoever hands them over waits for a place.
 
@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clawhost_core::limits::{HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS, ONE_HEADER_READ_MS};
+use clawhost_core::limits::{
+    HTTP_HEADER_BYTES_MAX, HTTP_HEADER_READ_MS, ONE_HEADER_READ_MS, SHUTDOWN_GRACE_MS,
+};
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -22,7 +24,21 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::Shutdown;
+/// How serving ends: when it is told, and what running calls then get.
+#[derive(Debug, Clone)]
+pub struct Shutdown {
+    /// Cancelled to begin it.
+    pub told: CancellationToken,
+    /// How long running calls may take to end.
+    pub grace: Duration,
+}
+
+impl From<CancellationToken> for Shutdown {
+    /// Gives running calls [`SHUTDOWN_GRACE_MS`].
+    fn from(told: CancellationToken) -> Self {
+        Self { told, grace: Duration::from_millis(SHUTDOWN_GRACE_MS) }
+    }
+}
 
 /// Returns what speaks HTTP with one connection, within the bounds of a header's size and time.
 pub(super) fn http_server() -> http1::Builder {

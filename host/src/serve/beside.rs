@@ -10,20 +10,19 @@ use clawhost_core::exposed::{ExposedKind, List, UsableLists};
 use clawhost_core::json::put;
 use clawhost_core::limits::{EXPOSED_NAME_BYTES_MAX, REPLY_BYTES_MAX};
 use clawhost_core::reply::ToolReply;
+use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CompleteRequestParams, CompleteResult, ErrorCode,
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequiredResult,
-    PaginatedRequestParams, PromptsCapability, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Reference, ResourcesCapability, ServerCapabilities,
+    PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    Reference, ResourcesCapability, ServerCapabilities,
 };
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::calls::Calls;
 use super::convert;
-use super::mcp::McpServer;
+use super::mcp::{Context, McpServer, Outcome, Page};
 use super::waiting::Turn;
 use crate::upstream::mcp::SERVER_ERROR;
 
@@ -56,8 +55,8 @@ impl<C: Calls> McpServer<C> {
     pub(super) async fn read(
         &self,
         params: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
+        context: Context,
+    ) -> Outcome<ReadResourceResponse> {
         let tool = self.offered(|offers| offers.resource(&params.uri).map(str::to_owned));
         let unknown = || {
             // A longer one is nobody's.
@@ -81,8 +80,8 @@ impl<C: Calls> McpServer<C> {
     pub(super) async fn prompt(
         &self,
         params: GetPromptRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
+        context: Context,
+    ) -> Outcome<GetPromptResponse> {
         let tool = self.offered(|offers| offers.prompt(&params.name).map(str::to_owned));
         let unknown = || ErrorData::invalid_params("there is no such prompt", None);
         let arguments = params.arguments.unwrap_or_default();
@@ -105,8 +104,8 @@ impl<C: Calls> McpServer<C> {
     pub(super) async fn completion(
         &self,
         params: CompleteRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
+        context: Context,
+    ) -> Outcome<CompleteResult> {
         let tool = self.offered(|offers| {
             let tool = match &params.r#ref {
                 Reference::Prompt(prompt) => offers.completion(List::Prompts, &prompt.name),
@@ -136,11 +135,7 @@ impl<C: Calls> McpServer<C> {
     }
 
     /// Makes the call and returns its reply, where it is a whole one.
-    async fn used(
-        &self,
-        call: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Used, ErrorData> {
+    async fn used(&self, call: CallToolRequestParams, context: &Context) -> Outcome<Used> {
         let reply = match self.see(call, context).await? {
             Turn::Done(outcome) => outcome.map_err(convert::protocol_error)?,
             Turn::Waits(result) => return Ok(Used::Waits(result)),
@@ -168,8 +163,8 @@ impl<C: Calls> McpServer<C> {
     pub(super) fn page<T: DeserializeOwned>(
         &self,
         list: List,
-        page: Option<PaginatedRequestParams>,
-    ) -> Result<(Vec<T>, Option<String>), ErrorData> {
+        page: Page,
+    ) -> Outcome<(Vec<T>, Option<String>)> {
         let cursor = page.and_then(|page| page.cursor);
         let start = cursor.map_or(Ok(0), |cursor| cursor.parse::<usize>());
         let start = start.map_err(|_| ErrorData::invalid_params("there is no such page", None))?;

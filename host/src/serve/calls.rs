@@ -19,7 +19,6 @@ use tokio_util::task::TaskTracker;
 use crate::approvals::Approvals;
 use crate::host::{Host, Principal, ToolCall};
 use crate::memory::Memory;
-use crate::proxy::{Proxy, ProxyOptions};
 use crate::replay::Replay;
 use crate::secrets::Secrets;
 use crate::swarm::Swarm;
@@ -33,7 +32,6 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
         call: ToolCall,
     ) -> impl Future<Output = Result<ToolReply, CallError>> + Send + use<Self>;
 
-    /// Returns the catalog of this moment.
     fn catalog(&self) -> Arc<Catalog>;
 
     /// Returns a receiver that changes with the catalog.
@@ -42,16 +40,10 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
     /// Returns the tools `principal` may see, in a fixed order.
     fn list(&self, principal: &Principal) -> Vec<Arc<Tool>>;
 
-    /// Returns what the host has beside its tools.
     fn services(&self) -> Services<'_>;
 
-    /// Returns the whole host, for its operator, where there is one.
+    /// Returns the whole host, for its operator and for its proxy, where there is one.
     fn host(&self) -> Option<Host> {
-        None
-    }
-
-    /// Returns what serves completions, where there is such a thing.
-    fn proxy(&self, _options: &ProxyOptions) -> Option<Proxy> {
         None
     }
 }
@@ -59,23 +51,16 @@ pub(crate) trait Calls: Clone + Send + Sync + 'static {
 /// What a host has beside its tools, as the dialects use it. What a host does not have is refused.
 #[derive(Debug, Clone)]
 pub(crate) struct Services<'a> {
-    /// Where calls wait for a person.
     pub(crate) approvals: &'a Approvals,
     /// Who agents are in swarms, where that is not the host's own identity.
     pub(crate) identities: &'a BTreeMap<String, String>,
-    /// The manifest the host runs.
     pub(crate) manifest: Arc<Manifest>,
-    /// What the agents remember.
     pub(crate) memory: Option<&'a Memory>,
     /// Answers a repeated request as before; without it a request is carried out again.
     pub(crate) replay: Option<&'a Replay>,
-    /// The calls that run.
     pub(crate) running: &'a TaskTracker,
-    /// Knows what may not leave.
     pub(crate) secrets: &'a Secrets,
-    /// Who work can be given to.
     pub(crate) swarm: Option<&'a Swarm>,
-    /// Hears what becomes of things.
     pub(crate) telemetry: &'a Telemetry,
 }
 
@@ -129,9 +114,5 @@ impl Calls for Host {
 
     fn host(&self) -> Option<Host> {
         Some(self.clone())
-    }
-
-    fn proxy(&self, options: &ProxyOptions) -> Option<Proxy> {
-        Some(Proxy::new(self.clone(), options.clone()))
     }
 }

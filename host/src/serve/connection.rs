@@ -33,13 +33,11 @@ use crate::watched::change;
 pub(crate) enum Outgoing {
     /// Stop: everything worth writing has been queued before this.
     End,
-    /// Write this line.
     Line {
         /// What of it is not out, with its newline.
         text: Vec<u8>,
         /// So much it counts while it is unread.
         bytes: usize,
-        /// Told when the line is out.
         written: oneshot::Sender<()>,
     },
 }
@@ -118,7 +116,6 @@ impl Connection {
         (connection, receiver)
     }
 
-    /// Notes that the client has sent a line.
     pub(crate) fn hear(&self) {
         self.heard.store(true, Ordering::Relaxed);
     }
@@ -249,11 +246,6 @@ impl Connection {
         Some(receiver)
     }
 
-    /// Queues a message that answers nothing.
-    pub(crate) fn notify(&self, text: Vec<u8>) -> oneshot::Receiver<()> {
-        self.queue(text)
-    }
-
     /// Queues a request of this host's own.
     pub(crate) fn ask(&self, id: &RequestId, text: Vec<u8>) -> oneshot::Receiver<()> {
         let mut asked = self.asked.lock();
@@ -307,7 +299,7 @@ impl Connection {
 
     /// Writes a line as far as the output takes it now, and queues the rest: a task that only writes is
     /// woken on another core, which costs as much as a call.
-    fn queue(&self, mut text: Vec<u8>) -> oneshot::Receiver<()> {
+    pub(crate) fn queue(&self, mut text: Vec<u8>) -> oneshot::Receiver<()> {
         let (written, receiver) = oneshot::channel();
         let bytes = text.len().max(LINE_COST_BYTES);
         text.push(b'\n');

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clawhost_core::catalog::{Annotations, ToolDefinition};
+use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::error::CallError;
 use clawhost_core::reply::{Content, ResourceBody, ToolReply};
 use rmcp::ErrorData;
@@ -39,12 +39,19 @@ pub(crate) enum Era {
 
 /// Returns what a client is told about a tool.
 pub(crate) fn tool(definition: &ToolDefinition, era: Era) -> Tool {
+    let hints = definition.annotations;
     let mut tool = Tool::new(
         definition.name.clone(),
         definition.description.clone(),
         object_schema(&definition.input_schema),
     )
-    .with_annotations(annotations(definition.annotations));
+    .with_annotations(ToolAnnotations::from_raw(
+        None,
+        hints.read_only,
+        hints.destructive,
+        hints.idempotent,
+        hints.open_world,
+    ));
     tool.title.clone_from(&definition.title);
     tool.output_schema = definition.output_schema.as_ref().and_then(|s| output_schema(s, era));
     tool
@@ -61,16 +68,6 @@ fn output_schema(schema: &Value, era: Era) -> Option<Arc<JsonObject>> {
     let object = schema.as_object()?;
     let is_object = object.get("type").and_then(Value::as_str) == Some("object");
     (era == Era::Modern || is_object).then(|| Arc::new(object.clone()))
-}
-
-fn annotations(hints: Annotations) -> ToolAnnotations {
-    ToolAnnotations::from_raw(
-        None,
-        hints.read_only,
-        hints.destructive,
-        hints.idempotent,
-        hints.open_world,
-    )
 }
 
 /// Returns a tool's answer as MCP carries it: blocks, and the structured value beside them.
@@ -199,6 +196,7 @@ pub(crate) fn result_json(of: ToolReply) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use clawhost_core::catalog::Annotations;
     use clawhost_core::error::ErrorKind;
 
     use super::*;

@@ -24,6 +24,7 @@ use super::mcp::McpServer;
 type Session<C> = (Arc<McpServer<C>>, Peer<RoleServer>);
 
 /// The session of one connection, as long as there is one.
+#[derive(Clone)]
 pub(super) struct Direct<C>(Arc<Mutex<Option<Session<C>>>>);
 
 impl<C: Calls> Direct<C> {
@@ -66,11 +67,5 @@ impl<C: Calls> Direct<C> {
             }
         });
         Some((answer, cancels))
-    }
-}
-
-impl<C> Clone for Direct<C> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
     }
 }

@@ -376,16 +376,15 @@ impl Client {
     /// Connects to `host` and shakes hands in the older way.
     pub(crate) async fn initialized_at(host: Fake) -> Self {
         let mut client = Self::connect_to(host);
-        let answer = client
-            .ask(json!({
-                "jsonrpc": "2.0", "id": "init", "method": "initialize",
-                "params": {"protocolVersion": "2025-11-25", "capabilities": {},
-                           "clientInfo": {"name": "t", "version": "0"}},
-            }))
-            .await;
-        assert_eq!(answer["result"]["serverInfo"]["name"], json!("clawhost"));
-        client.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        client.shake_hands(json!({})).await;
         client
+    }
+
+    /// Shakes hands in the older way, as a client that can do this.
+    pub(crate) async fn shake_hands(&mut self, capabilities: Value) {
+        let answer = self.ask(handshake(capabilities)).await;
+        assert_eq!(answer["result"]["serverInfo"]["name"], json!("clawhost"));
+        self.say(ready()).await;
     }
 
     /// Sends raw bytes.
@@ -417,9 +416,7 @@ impl Client {
 
     /// Sends a call without waiting for its answer.
     pub(crate) async fn call(&mut self, id: Value, tool: &str) {
-        self.say(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
-            "params": {"name": tool, "arguments": {"n": 1}}}))
-            .await;
+        self.say(calling(id, tool, &json!({"n": 1}))).await;
     }
 
     /// Closes the input.
@@ -434,6 +431,31 @@ impl Client {
     }
 }
 
+/// Returns what a client of the older revisions begins with that can do this.
+pub(crate) fn handshake(capabilities: Value) -> Value {
+    let client = json!({"name": "t", "version": "0"});
+    let mut params = json!({"protocolVersion": "2025-11-25", "clientInfo": client});
+    params["capabilities"] = capabilities;
+    request("init", "initialize", params)
+}
+
+/// Returns what such a client says to the answer.
+pub(crate) fn ready() -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+}
+
+/// Returns what begins a session of the Claw Kernel Protocol for a client that wants this.
+pub(crate) fn claw_handshake(capabilities: Value) -> Value {
+    let mut params = json!({
+        "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "0"},
+        "manifest": {"kind": "Claw", "metadata": {"name": "visitor"}, "spec": {
+            "identity": {"inline": {"personality": "Visits."}},
+            "providers": [{"inline": {"protocol": "openai-compatible",
+                "endpoint": "http://localhost:11434/v1", "model": "m", "auth": {"type": "none"}}}]}}});
+    params["capabilities"] = capabilities;
+    request("init", "claw.initialize", params)
+}
+
 /// Returns a request in the form of 2026-07-28.
 pub(crate) fn modern(id: Value, method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
@@ -441,8 +463,18 @@ pub(crate) fn modern(id: Value, method: &str, mut params: Value) -> Value {
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "0"},
     });
+    request(id, method, params)
+}
+
+/// Returns a request.
+pub(crate) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
     let mut request = json!({"jsonrpc": "2.0", "method": method});
-    request["id"] = id;
+    request["id"] = id.into();
     request["params"] = params;
     request
+}
+
+/// Returns a call of a tool, as the older revisions have it.
+pub(crate) fn calling(id: impl Into<Value>, tool: &str, arguments: &Value) -> Value {
+    request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
 }

@@ -188,7 +188,7 @@ async fn send(output: &Output, mut line: &[u8]) -> std::io::Result<()> {
 async fn notify_all(mut unasked: mpsc::Receiver<Value>, connection: Arc<Connection>) {
     while let Some(notice) = unasked.recv().await {
         let text = serde_json::to_vec(&notice).unwrap_or_default();
-        if connection.notify(text).await.is_err() {
+        if connection.queue(text).await.is_err() {
             return;
         }
     }

@@ -41,7 +41,7 @@ pub(super) fn queue(
     let id = match message {
         JsonRpcMessage::Response(response) => &response.id,
         JsonRpcMessage::Error(error) => error.id.as_ref()?,
-        JsonRpcMessage::Notification(_) => return Some(connection.notify(text.ok()?)),
+        JsonRpcMessage::Notification(_) => return Some(connection.queue(text.ok()?)),
         JsonRpcMessage::Request(request) => {
             return Some(connection.ask(&request.id, text.ok()?));
         }

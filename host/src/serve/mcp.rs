@@ -38,6 +38,13 @@ use crate::host::{Principal, ProgressSink, ToolCall};
 use crate::replay::stopped;
 use crate::telemetry::{TRACEPARENT, TraceParent};
 
+/// What a request comes with.
+pub(super) type Context = RequestContext<RoleServer>;
+/// What a request comes to, where it is not an error of the protocol.
+pub(super) type Outcome<T> = Result<T, ErrorData>;
+/// Which part of a list is asked for.
+pub(super) type Page = Option<PaginatedRequestParams>;
+
 /// What a client is told to do with this server.
 const INSTRUCTIONS: &str = "Tools that run in WebAssembly sandboxes. Each call starts fresh and \
     can reach only what its sandbox profile grants. A refused call is a result with isError and \
@@ -99,8 +106,8 @@ impl<C: Calls> McpServer<C> {
     pub(super) async fn see(
         &self,
         request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Turn, ErrorData> {
+        context: &Context,
+    ) -> Outcome<Turn> {
         tokio::select! {
             biased;
             () = context.ct.cancelled() => Err(cancelled()),
@@ -115,11 +122,7 @@ impl<C: Calls> McpServer<C> {
     }
 
     /// Begins a call or takes one up again, and sees how far it gets.
-    async fn turn(
-        &self,
-        mut request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Turn, ErrorData> {
+    async fn turn(&self, mut request: CallToolRequestParams, context: &Context) -> Outcome<Turn> {
         let approvals = self.calls.services().approvals;
         let principal = self.principal.0.as_str();
         let capabilities = context.client_capabilities();
@@ -160,7 +163,7 @@ impl<C: Calls> McpServer<C> {
     fn start(
         &self,
         request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
         dialogue: Dialogue,
         client: &Client<'_>,
     ) -> OpenCall {
@@ -214,11 +217,7 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
     }
 
-    async fn list_tools(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, _: Page, context: Context) -> Outcome<ListToolsResult> {
         let era = era(&context);
         let tools = self.calls.list(&self.principal);
         let tools = tools.iter().map(|tool| convert::tool(&tool.definition, era)).collect();
@@ -233,8 +232,8 @@ impl<C: Calls> ServerHandler for McpServer<C> {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+        context: Context,
+    ) -> Outcome<CallToolResponse> {
         Ok(match self.see(request, &context).await? {
             Turn::Done(Ok(reply)) => convert::reply(reply, era(&context)).into(),
             Turn::Done(Err(error)) => convert::failure(error)?.into(),
@@ -242,29 +241,21 @@ impl<C: Calls> ServerHandler for McpServer<C> {
         })
     }
 
-    async fn list_prompts(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
+    async fn list_prompts(&self, request: Page, _: Context) -> Outcome<ListPromptsResult> {
         let (items, next_cursor) = self.page(List::Prompts, request)?;
         Ok(ListPromptsResult { next_cursor, ..ListPromptsResult::with_all_items(items) })
     }
 
-    async fn list_resources(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
+    async fn list_resources(&self, request: Page, _: Context) -> Outcome<ListResourcesResult> {
         let (items, next_cursor) = self.page(List::Resources, request)?;
         Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(items) })
     }
 
     async fn list_resource_templates(
         &self,
-        request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        request: Page,
+        _: Context,
+    ) -> Outcome<ListResourceTemplatesResult> {
         let (items, next_cursor) = self.page(List::Templates, request)?;
         Ok(ListResourceTemplatesResult {
             next_cursor,
@@ -275,32 +266,32 @@ impl<C: Calls> ServerHandler for McpServer<C> {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
+        context: Context,
+    ) -> Outcome<ReadResourceResponse> {
         self.read(request, context).await
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
+        context: Context,
+    ) -> Outcome<GetPromptResponse> {
         self.prompt(request, context).await
     }
 
     async fn complete(
         &self,
         request: CompleteRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
+        context: Context,
+    ) -> Outcome<CompleteResult> {
         self.completion(request, context).await
     }
 
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
+        context: Context,
+    ) -> Outcome<CustomResult> {
         let method = request.method.as_str();
         let is_older = era(&context) == Era::Legacy && OLDER_METHODS.contains(&method);
         if is_older || KNOWN_METHODS.contains(&method) {
@@ -374,7 +365,7 @@ impl<C: Calls> ServerHandler for McpServer<C> {
 pub(crate) struct SessionEnd(pub(crate) CancellationToken);
 
 /// Returns the trace that a request says it is part of, in its `_meta` or else in its header.
-fn trace(context: &RequestContext<RoleServer>) -> Option<TraceParent> {
+fn trace(context: &Context) -> Option<TraceParent> {
     let parts = context.extensions.get::<http::request::Parts>();
     let said = context.meta.get(TRACEPARENT).and_then(Value::as_str);
     said.map_or_else(|| TraceParent::of(&parts?.headers), TraceParent::parse)
@@ -382,7 +373,7 @@ fn trace(context: &RequestContext<RoleServer>) -> Option<TraceParent> {
 
 /// Ends with the session of a request, at once: by itself rmcp gives what runs some seconds more,
 /// in which a person could still let a call run that nobody waits for. Never without a session.
-async fn session_ended(context: &RequestContext<RoleServer>) {
+async fn session_ended(context: &Context) {
     let parts = context.extensions.get::<http::request::Parts>();
     match parts.and_then(|parts| parts.extensions.get::<SessionEnd>()) {
         Some(SessionEnd(end)) => end.cancelled().await,
@@ -390,7 +381,7 @@ async fn session_ended(context: &RequestContext<RoleServer>) {
     }
 }
 
-fn era(context: &RequestContext<RoleServer>) -> Era {
+fn era(context: &Context) -> Era {
     match context.protocol_version() {
         Some(version) if version >= ProtocolVersion::V_2026_07_28 => Era::Modern,
         _ => Era::Legacy,

@@ -18,28 +18,15 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Incoming {
     /// Wants no answer.
-    Notification {
-        /// Its method.
-        method: String,
-        /// The whole message.
-        value: Value,
-    },
+    Notification { method: String, value: Value },
     /// Answers a request of this host's own.
     Reply {
         /// Which; absent where it cannot be read.
         id: Option<RequestId>,
-        /// The whole message.
         value: Value,
     },
     /// Wants exactly one answer.
-    Request {
-        /// What the answer has to carry.
-        id: RequestId,
-        /// Its method.
-        method: String,
-        /// The whole message.
-        value: Value,
-    },
+    Request { id: RequestId, method: String, value: Value },
 }
 
 impl Incoming {
@@ -51,7 +38,6 @@ impl Incoming {
         }
     }
 
-    /// Returns the whole message.
     pub(crate) fn into_value(self) -> Value {
         match self {
             Self::Notification { value, .. }
@@ -75,7 +61,6 @@ pub(crate) struct Fault {
     /// Whether somebody waits for it.
     #[serde(skip)]
     pub(crate) about: About,
-    /// The JSON-RPC code.
     pub(crate) code: i32,
     /// Short and safe.
     pub(crate) message: String,
@@ -85,7 +70,6 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Returns a fault that says `message`.
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
         let (id, about) = (None, About::Request);
         Self { id, about, code, message: message.into(), data: Map::new() }
@@ -104,14 +88,12 @@ impl Fault {
         Self::new(METHOD_NOT_FOUND, message).with("method", method)
     }
 
-    /// Adds a fact for programs.
     #[must_use]
     pub(crate) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.data.insert(key.to_owned(), value.into());
         self
     }
 
-    /// Answers the request `id`.
     #[must_use]
     pub(crate) fn to(self, id: RequestId) -> Self {
         Self { id: Some(id), ..self }
@@ -147,6 +129,11 @@ pub(crate) fn line(id: &RequestId, outcome: Outcome) -> Vec<u8> {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string().into(),
         Err(fault) => fault.to(id.clone()).to_line(),
     }
+}
+
+/// Returns a message of this host's own that wants no answer.
+pub(crate) fn notice(method: &str, params: &impl Serialize) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
 /// Says what `bytes` are.
@@ -201,7 +188,6 @@ pub(crate) fn mcp(
 /// Where a request of the stateless revision says that it is one.
 const STATED_REVISION: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
 
-/// Returns the request id that `value` is.
 pub(crate) fn request_id(value: &Value) -> Option<RequestId> {
     match value {
         Value::Number(number) => number.as_i64().map(RequestId::Number),
@@ -210,7 +196,6 @@ pub(crate) fn request_id(value: &Value) -> Option<RequestId> {
     }
 }
 
-/// Says whether `method` belongs to the Claw Kernel Protocol.
 pub(crate) fn is_ckp(method: &str) -> bool {
     method.starts_with("claw.")
 }

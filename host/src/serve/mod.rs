@@ -12,7 +12,6 @@ mod beside;
 mod calls;
 mod ckp;
 mod connection;
-mod console;
 mod control;
 mod convert;
 mod direct;
@@ -27,7 +26,6 @@ mod params;
 mod progress;
 mod questions;
 mod registry;
-mod shutdown;
 pub(crate) mod status;
 mod stdio;
 mod waiting;
@@ -37,11 +35,11 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
+pub use self::accept::Shutdown;
 pub use self::control::serve_control;
 pub(crate) use self::convert::result_json;
 pub use self::http::{
     BoundServer, HttpOptions, WrapOptions, serve_http, serve_metrics, serve_wrapped,
 };
 pub use self::registry::{Listed, list_registry, serve_registry};
-pub use self::shutdown::Shutdown;
 pub use self::stdio::{STDIO_PRINCIPAL, serve_stdio, serve_streams};

@@ -29,12 +29,10 @@ impl<'a> Params<'a> {
         Self { members, at }
     }
 
-    /// Returns all of them.
     pub(crate) const fn members(&self) -> &'a Map<String, Value> {
         self.members
     }
 
-    /// Returns what is wrong with `key`.
     pub(crate) fn fault(&self, key: &str, reason: impl Into<String>) -> Fault {
         Fault::param(&format!("{}{key}", self.at), reason)
     }
@@ -71,12 +69,10 @@ impl<'a> Params<'a> {
         self.need(key, self.members.get(key))
     }
 
-    /// Returns a text that may be left out.
     pub(crate) fn text_or_none(&self, key: &str) -> Result<Option<&'a str>, Fault> {
         self.read(key, "text", Value::as_str)
     }
 
-    /// Returns a text.
     pub(crate) fn text(&self, key: &str) -> Result<&'a str, Fault> {
         let text = self.text_or_none(key)?;
         self.need(key, text)
@@ -90,7 +86,6 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Returns an object that may be left out.
     pub(crate) fn object_or_none(
         &self,
         key: &str,
@@ -98,13 +93,11 @@ impl<'a> Params<'a> {
         self.read(key, "an object", Value::as_object)
     }
 
-    /// Returns an object.
     pub(crate) fn object(&self, key: &str) -> Result<&'a Map<String, Value>, Fault> {
         let object = self.object_or_none(key)?;
         self.need(key, object)
     }
 
-    /// Returns a list.
     pub(crate) fn list(&self, key: &str) -> Result<&'a [Value], Fault> {
         let list = self.read(key, "a list", Value::as_array)?;
         self.need(key, list).map(Vec::as_slice)

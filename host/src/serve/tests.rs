@@ -9,7 +9,8 @@ use clawhost_core::limits::{
 use serde_json::{Value, json};
 
 use super::calls::Calls as _;
-use super::fake::{Client, DESCRIPTION_BYTES, Fake, modern};
+use super::fake::{Client, DESCRIPTION_BYTES, Fake, calling, modern, ready, request};
+use super::message::notice;
 
 fn ping(id: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "ping"})
@@ -77,7 +78,7 @@ async fn a_long_list_of_resources_comes_in_pages_that_fit() {
 async fn a_resource_that_is_not_there_is_told_without_secrets_and_not_at_length() {
     let mut client = Client::initialized().await;
     client.host.services().secrets.hide("T", "abcdefgh").unwrap();
-    let read = |uri: &str| json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
+    let read = |uri: &str| request(1, "resources/read", json!({"uri": uri}));
     let told = client.ask(read("x:abcdefgh")).await["error"].clone();
     assert_eq!((&told["code"], &told["data"]["uri"]), (&json!(-32002), &json!("x:[redacted:T]")));
     let told = client.ask(read(&"x".repeat(100_000))).await["error"].clone();
@@ -137,8 +138,7 @@ async fn what_wants_no_answer_gets_none_however_bad_it_is() {
 async fn a_handshake_that_cannot_be_read_is_refused_for_that() {
     let mut client = Client::connect();
     for params in [json!({}), json!({"protocolVersion": 7})] {
-        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
-        let error = client.ask(request).await["error"].clone();
+        let error = client.ask(request(1, "initialize", params)).await["error"].clone();
         assert_eq!(error["code"], json!(-32602), "{error}");
         assert!(error["message"].as_str().unwrap().contains("initialize"), "{error}");
     }
@@ -188,13 +188,10 @@ async fn a_refused_call_is_a_result_that_says_why() {
 #[tokio::test]
 async fn what_comes_out_of_order_ends_nothing() {
     let mut client = Client::connect();
-    client.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    client.say(ready()).await;
     client.say(json!({"jsonrpc": "2.0", "id": 4, "result": {}})).await;
     client.say(json!({"jsonrpc": "2.0", "method": "claw.initialized"})).await;
-    client
-        .say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                      "params": {"requestId": 1}}))
-        .await;
+    client.say(notice("notifications/cancelled", &json!({"requestId": 1}))).await;
     let claw = json!({"jsonrpc": "2.0", "id": 1, "method": "claw.status"});
     assert_eq!(client.ask(claw).await["error"]["code"], json!(-32600));
     let early = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
@@ -238,8 +235,7 @@ async fn a_cancelled_call_stops_and_is_not_answered() {
     let mut client = Client::initialized().await;
     client.call(json!("a"), "slow").await;
     client.host.started(1).await;
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                        "params": {"requestId": "a"}});
+    let cancel = notice("notifications/cancelled", &json!({"requestId": "a"}));
     client.say(cancel.clone()).await;
     client.host.dropped(1).await;
     client.say(cancel).await;
@@ -297,10 +293,7 @@ async fn too_many_requests_are_refused_and_the_others_go_on() {
 async fn requests_that_are_big_together_are_refused_and_their_bytes_come_back() {
     let mut client = Client::initialized().await;
     let text = "x".repeat(MESSAGE_BYTES_MAX - 200);
-    let big = |id: usize| {
-        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
-               "params": {"name": "slow", "arguments": {"text": text}}})
-    };
+    let big = |id: usize| calling(id, "slow", &json!({"text": text}));
     for id in 0..4 {
         client.say(big(id)).await;
     }
@@ -348,10 +341,8 @@ async fn a_modern_client_subscribes_and_the_end_is_clean() {
 #[tokio::test]
 async fn progress_grows_and_comes_before_the_result() {
     let mut client = Client::initialized().await;
-    client
-        .say(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {"name": "steps", "_meta": {"progressToken": "p"}}}))
-        .await;
+    let steps = json!({"name": "steps", "_meta": {"progressToken": "p"}});
+    client.say(request(1, "tools/call", steps)).await;
     for step in [1.0, 2.0, 3.0] {
         let report = client.hear().await;
         assert_eq!(report["method"], json!("notifications/progress"));
@@ -426,13 +417,10 @@ async fn a_client_that_does_not_read_is_not_read() {
     let mut client = Client::initialized().await;
     // Each answer is as long as its question: far more than may be unread, were it all accepted.
     let text = "x".repeat(MESSAGE_BYTES_MAX / 4);
-    let question = json!({"jsonrpc": "2.0", "id": 0, "method": "tools/call",
-        "params": {"name": "echo", "arguments": {"text": text}}});
+    let arguments = json!({"text": text});
     let sent = async {
         for id in 0..200 {
-            let mut question = question.clone();
-            question["id"] = json!(id);
-            client.say(question).await;
+            client.say(calling(id, "echo", &arguments)).await;
         }
     };
     // The clock is paused: it moves on once nobody can do anything any more.
@@ -458,10 +446,7 @@ async fn answers_that_nobody_reads_are_not_made() {
     let more = client.host.listed(CONNECTION_BYTES_MAX / DESCRIPTION_BYTES + 1);
     assert!(tokio::time::timeout(quiet, more).await.is_err(), "too many answers were made");
     // What the client says is heard all the same.
-    client
-        .say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                      "params": {"requestId": "slow"}}))
-        .await;
+    client.say(notice("notifications/cancelled", &json!({"requestId": "slow"}))).await;
     client.host.dropped(1).await;
     let mut ids = Vec::new();
     for _ in 0..LISTS {

@@ -31,10 +31,8 @@ use super::{elicit, questions};
 use crate::approvals::{Approvals, OpenQuestions, ParkedCall, Pending, Posed};
 use crate::dialogue::{Asking, ServerQuestion};
 
-/// What a call comes to.
 pub(super) type Outcome = Result<ToolReply, CallError>;
 
-/// What one request comes to.
 pub(super) enum Turn {
     /// The call has ended.
     Done(Outcome),
@@ -42,9 +40,7 @@ pub(super) enum Turn {
     Waits(InputRequiredResult),
 }
 
-/// A call under way.
 pub(super) struct OpenCall {
-    /// The call itself.
     pub(super) call: Pin<Box<dyn Future<Output = Outcome> + Send>>,
     /// The ids of the questions on which it waits.
     pub(super) questions: OpenQuestions,
@@ -60,9 +56,7 @@ pub(super) struct OpenCall {
 pub(super) struct Client<'a> {
     /// Where its call waits.
     pub(super) approvals: &'a Approvals,
-    /// Whose call it is.
     pub(super) principal: &'a str,
-    /// The way to it.
     pub(super) peer: &'a Peer<RoleServer>,
     /// It speaks an older revision, in which it is asked while its request is open.
     pub(super) is_older: bool,

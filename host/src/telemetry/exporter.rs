@@ -27,7 +27,6 @@ use crate::upstream::post::Poster;
 /// The tables of a file of telemetry's own.
 const MIGRATIONS: &[Migrations] = &[("telemetry", &[include_str!("events.sql")])];
 
-/// What one exporter needs to work.
 pub(super) struct Exporter {
     to: To,
     metrics: Arc<Metrics>,

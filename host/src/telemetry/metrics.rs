@@ -24,7 +24,6 @@ use super::event::{CallEvent, Event};
 /// The name of the instrumentation scope.
 pub(super) const SCOPE: &str = "clawhost";
 
-/// All instruments of a host.
 #[derive(Debug)]
 pub(super) struct Metrics {
     reader: Reader,
@@ -70,7 +69,6 @@ impl Metrics {
         }
     }
 
-    /// Adds what `event` says.
     pub(super) fn record(&self, event: &Event) {
         self.version.fetch_add(1, Ordering::Relaxed);
         match event {
@@ -122,18 +120,15 @@ impl Metrics {
         }
     }
 
-    /// Counts events that were lost.
     pub(super) fn record_dropped(&self, count: u64) {
         self.version.fetch_add(1, Ordering::Relaxed);
         self.dropped.add(count, &[]);
     }
 
-    /// Returns a number that changes with every measurement.
     pub(super) fn version(&self) -> u64 {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// Returns the sums of this moment.
     pub(super) fn collect(&self) -> Option<ResourceMetrics> {
         let mut sums = ResourceMetrics::default();
         self.reader.collect(&mut sums).ok().map(|()| sums)

@@ -32,10 +32,8 @@ use crate::outbox::Failure;
 use crate::random;
 use crate::upstream::post::Poster;
 
-/// What every body is sent as.
 const PROTOBUF: &str = "application/x-protobuf";
 
-/// A collector.
 pub(super) struct Otlp {
     spans: SpanExporter,
     metrics: MetricExporter,

@@ -46,7 +46,6 @@ impl Record {
         wanted.then_some(Self { time_ms, event })
     }
 
-    /// Returns the record as one JSON object.
     pub(super) fn to_json(&self) -> Value {
         let mut body = facts(&self.event);
         body.insert("time".to_owned(), rfc3339(self.time_ms).into());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::choice::rename_choice;
-use super::dialect::{Dialect, Events, ModelCall};
+use super::dialect::{Answered, Dialect, Events, ModelCall};
 use super::offers::{Offer, Offers};
 use super::values::{
     anchor_of, at, id_of, in_one_piece, is_refusal, list, push, set, take_items, texts,
@@ -69,13 +69,7 @@ impl Dialect for Anthropic {
         matches!(text(answer, "stop_reason"), "max_tokens" | "model_context_window_exceeded")
     }
 
-    fn append(
-        &self,
-        request: &mut Value,
-        answer: &Value,
-        kept: usize,
-        results: &[(String, Value)],
-    ) {
+    fn append(&self, request: &mut Value, answer: &Value, kept: usize, results: &[Answered]) {
         let mut calls = 0;
         let blocks = items(answer, "content").iter().take_while(|block| {
             calls += usize::from(is_call(block));

@@ -18,6 +18,9 @@ pub struct ModelCall {
     pub arguments: Result<Value, String>,
 }
 
+/// The id of a call, and its result.
+pub type Answered = (String, Value);
+
 /// Where things stand in the requests and answers of one kind of provider.
 pub trait Dialect: Sync + std::fmt::Debug {
     /// Returns what the dialect is called in records.
@@ -50,7 +53,7 @@ pub trait Dialect: Sync + std::fmt::Debug {
     fn is_cut(&self, answer: &Value) -> bool;
 
     /// Appends to a request what the model said, with its first `kept` calls, and their results by id.
-    fn append(&self, request: &mut Value, answer: &Value, kept: usize, results: &[(String, Value)]);
+    fn append(&self, request: &mut Value, answer: &Value, kept: usize, results: &[Answered]);
 
     /// Returns the results that a message of [`Dialect::append`] holds.
     fn results<'m>(&self, message: &'m mut Value) -> Vec<&'m mut Value>;

@@ -25,7 +25,7 @@ mod values;
 pub use self::anthropic::Anthropic;
 pub use self::bounds::TurnBounds;
 pub use self::continuity::{Kept, conversation, fit, weave};
-pub use self::dialect::{Dialect, Events, ModelCall};
+pub use self::dialect::{Answered, Dialect, Events, ModelCall};
 pub use self::envelope::{of_error, of_reply, refusal};
 pub use self::named::{Named, made, named, spoken, write_out};
 pub use self::offers::{Offer, Offers};

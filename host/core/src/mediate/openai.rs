@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::choice::rename_choice;
-use super::dialect::{Dialect, Events, ModelCall};
+use super::dialect::{Answered, Dialect, Events, ModelCall};
 use super::offers::Offers;
 use super::values::{
     anchor_of, at, id_of, in_one_piece, is_refusal, push, remove, set, take_items, texts,
@@ -73,13 +73,7 @@ impl Dialect for OpenAi {
         matches!(finish, Some("content_filter" | "length"))
     }
 
-    fn append(
-        &self,
-        request: &mut Value,
-        answer: &Value,
-        kept: usize,
-        results: &[(String, Value)],
-    ) {
+    fn append(&self, request: &mut Value, answer: &Value, kept: usize, results: &[Answered]) {
         let mut message = self.message(answer);
         let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
         if let Some(calls) = calls {
@@ -293,7 +287,6 @@ fn head(answer: &Value) -> Map<String, Value> {
     HEAD.iter().filter_map(short).collect()
 }
 
-/// Returns a chunk with these choices.
 fn chunk(head: &Map<String, Value>, choices: &[Value]) -> Value {
     let mut chunk = Value::Object(head.clone());
     set(&mut chunk, "object", "chat.completion.chunk".into());

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::choice::rename_choice;
-use super::dialect::{Dialect, Events, ModelCall};
+use super::dialect::{Answered, Dialect, Events, ModelCall};
 use super::offers::Offers;
 use super::openai::{NO_FUNCTION, OpenAi, read_arguments, write_arguments};
 use super::values::{
@@ -84,13 +84,7 @@ impl Dialect for Responses {
         text(answer, "status") == "incomplete"
     }
 
-    fn append(
-        &self,
-        request: &mut Value,
-        answer: &Value,
-        kept: usize,
-        results: &[(String, Value)],
-    ) {
+    fn append(&self, request: &mut Value, answer: &Value, kept: usize, results: &[Answered]) {
         let is_stored = at(request, "store") != false;
         let mut said: Vec<Value> = Vec::new();
         let mut calls = 0;

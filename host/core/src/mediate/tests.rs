@@ -92,9 +92,17 @@ struct Runner {
 
 impl Runner {
     fn new(dialect: &'static dyn Dialect, tools: &[&str], policy: Policy) -> Self {
-        let request = request(dialect);
-        let offers =
-            Offers::new(tools.iter().map(|t| offer(t)).collect(), dialect.declared(&request));
+        Self::asking(dialect, request(dialect), tools, policy)
+    }
+
+    fn asking(
+        dialect: &'static dyn Dialect,
+        request: Value,
+        tools: &[&str],
+        policy: Policy,
+    ) -> Self {
+        let offers = tools.iter().map(|tool| offer(tool)).collect();
+        let offers = Offers::new(offers, dialect.declared(&request));
         let turn = Turn::new(dialect, request, offers, policy);
         Self { dialect, turn, ran: Vec::new(), result: json!({ "ok": true, "data": 1 }) }
     }

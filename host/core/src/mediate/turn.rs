@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::choice::free_choice;
 use super::continuity::iterations;
-use super::dialect::{Dialect, ModelCall};
+use super::dialect::{Answered, Dialect, ModelCall};
 use super::envelope::refusal;
 use super::offers::{Meant, Offer, Offers};
 use super::repeats::{Repeats, signature};
@@ -118,7 +118,7 @@ struct Round {
     kept: usize,
     waiting: VecDeque<ModelCall>,
     running: Option<(ModelCall, Offer)>,
-    results: Vec<(String, Value)>,
+    results: Vec<Answered>,
     /// Why none of them runs.
     refused: Option<Value>,
     /// One of them was made, now or before in the turn.

@@ -91,7 +91,6 @@ pub(super) fn anchor_of(ids: &[&str], said: &str) -> String {
     format!("calls:{}", digest::of_bytes(ids.join("\n").as_bytes()))
 }
 
-/// Returns an object without what is null.
 pub(super) fn without_nulls(object: &Value) -> Map<String, Value> {
     let object = object.as_object().cloned().unwrap_or_default();
     object.into_iter().filter(|(_, value)| !value.is_null()).collect()

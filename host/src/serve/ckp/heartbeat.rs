@@ -7,12 +7,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use clawhost_core::json::put;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::session::Inner;
 use crate::clock::{now_ms, rfc3339};
+use crate::serve::message::notice;
 
 /// Begins to beat until `stopping` or until the session is gone; not at all without an interval.
 pub(super) fn start<C: Send + Sync + 'static>(
@@ -35,9 +36,8 @@ async fn beat<C>(every: Duration, session: Weak<Inner<C>>) {
             && session.notices.capacity() == session.notices.max_capacity()
         {
             put(&mut params, "timestamp", Some(rfc3339(now_ms()).into()));
-            let notice = json!({"jsonrpc": "2.0", "method": "claw.heartbeat", "params": params});
             // One that finds no room is not missed.
-            let _ = session.notices.try_send(notice);
+            let _ = session.notices.try_send(notice("claw.heartbeat", &params));
         }
     }
 }

@@ -28,14 +28,10 @@ clawhost_core::table! {
     }
 }
 
-/// One step of a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Transition {
-    /// The state before.
     pub(super) from: &'static str,
-    /// The state after.
     pub(super) to: &'static str,
-    /// How long the state before lasted.
     pub(super) lasted: Duration,
 }
 
@@ -151,7 +147,6 @@ impl<T: Clone> SessionLife<T> {
         self.ended.cancel();
     }
 
-    /// Has stopped.
     pub(super) fn stopped(&mut self) -> Transition {
         self.ended.cancel();
         self.agreed = None;

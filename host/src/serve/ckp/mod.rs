@@ -36,7 +36,6 @@ mod initialize;
 mod life;
 mod memory;
 mod method;
-mod progress;
 mod session;
 mod shutdown;
 mod swarm;

@@ -33,14 +33,8 @@ pub(crate) enum Authority {
 
 /// One session of one client, and of what trace its next requests are part. Cheap to clone; the last clone
 /// ends what it runs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ClawSession<C>(Arc<Inner<C>>, Option<TraceParent>);
-
-impl<C> Clone for ClawSession<C> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0), self.1)
-    }
-}
 
 #[derive(Debug)]
 pub(super) struct Inner<C> {
@@ -73,7 +67,6 @@ pub(super) struct Agreed {
 pub(crate) enum Answer {
     /// When it ends. What comes with the outcome is to be dropped behind the answer.
     Later(BoxFuture<'static, (Outcome, Option<RunningPlace>)>),
-    /// At once.
     Now(Outcome),
 }
 
@@ -86,7 +79,6 @@ pub(crate) struct RunningPlace {
 }
 
 impl RunningPlace {
-    /// Names the request.
     fn name(&mut self, request_id: String) {
         self.request_ids.lock().push(request_id.clone());
         self.request_id = Some(request_id);
@@ -164,8 +156,10 @@ impl<C: Calls> ClawSession<C> {
 
     /// Takes one notification; one that makes no sense is ignored, as JSON-RPC has it.
     pub(crate) fn notification(&self, method: &str, params: Option<&Value>) {
-        if method == "claw.swarm.broadcast" {
-            self.swarm_broadcast(params);
+        if method == "claw.swarm.broadcast"
+            && let Err(fault) = self.swarm_broadcast(Params::of(params))
+        {
+            tracing::debug!(?fault, "a message to a swarm is dropped");
         }
     }
 
@@ -184,7 +178,6 @@ impl<C: Calls> ClawSession<C> {
         self.life().state() == State::Stopped
     }
 
-    /// Says whether a request runs.
     pub(crate) fn is_busy(&self) -> bool {
         *self.0.running.borrow() > 0
     }
@@ -255,7 +248,6 @@ impl<C: Calls> ClawSession<C> {
         self.0.life.lock()
     }
 
-    /// Says whether a call of that name runs.
     pub(super) fn runs(&self, request_id: &str) -> bool {
         self.0.request_ids.lock().iter().any(|id| id == request_id)
     }
@@ -300,7 +292,6 @@ impl Ticket {
     }
 }
 
-/// Runs `work` until `ended`.
 pub(super) async fn until<T>(
     ended: &CancellationToken,
     work: impl Future<Output = Result<T, CallError>>,

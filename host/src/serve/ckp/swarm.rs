@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::session::{Agreed, Answer, Authority, ClawSession};
 use crate::serve::calls::Calls;
-use crate::serve::message::Fault;
+use crate::serve::message::{self, Fault};
 use crate::serve::params::Params;
 use crate::swarm::{Report, Status, Swarm, SwarmEvent, Task};
 
@@ -62,13 +62,7 @@ impl<C: Calls> ClawSession<C> {
     }
 
     /// Passes a message on. Nobody hears what became of it: it was a notification.
-    pub(super) fn swarm_broadcast(&self, params: Option<&Value>) {
-        if let Err(fault) = self.broadcast(Params::of(params)) {
-            tracing::debug!(?fault, "a message to a swarm is dropped");
-        }
-    }
-
-    fn broadcast(&self, params: Params<'_>) -> Result<(), Fault> {
+    pub(super) fn swarm_broadcast(&self, params: Params<'_>) -> Result<(), Fault> {
         let name = self.local_name(params, "swarm", Kind::Swarm, params.name("swarm")?)?;
         let message = Value::Object(params.object("message")?.clone());
         let ticket = self.ticket()?;
@@ -123,38 +117,26 @@ fn notice(event: SwarmEvent) -> Option<Value> {
             "claw.swarm.broadcast",
             json!({"swarm": swarm, "message": message, "context": {"from": from}}),
         ),
-        SwarmEvent::Task { from, task } => (
-            "claw.swarm.delegate",
-            json!({
-                "task_id": task.task_id, "task": work(&task.description, task.input),
-                "context": {"swarm": task.swarm, "from": from},
-            }),
-        ),
+        SwarmEvent::Task { from, task } => {
+            let mut work = json!({"description": task.description});
+            put(&mut work, "input", task.input);
+            let context = json!({"swarm": task.swarm, "from": from});
+            let params = json!({"task_id": task.task_id, "task": work, "context": context});
+            ("claw.swarm.delegate", params)
+        }
         SwarmEvent::Report { swarm, from, report } => {
-            let context = json!({"swarm": swarm, "from": from});
-            ("claw.swarm.report", told(&report, &context))
+            let mut told = json!({
+                "task_id": report.task_id, "status": report.status.name(),
+                "result": report.result, "context": {"swarm": swarm, "from": from},
+            });
+            put(&mut told, "token_usage", report.token_usage.map(Value::from));
+            put(&mut told, "duration_ms", report.duration_ms.map(Value::from));
+            ("claw.swarm.report", told)
         }
         SwarmEvent::Missed(events) => {
             tracing::warn!(events, "a session was too slow for its swarm");
             return None;
         }
     };
-    Some(json!({"jsonrpc": "2.0", "method": method, "params": params}))
-}
-
-fn work(description: &str, input: Option<Value>) -> Value {
-    match input {
-        None => json!({"description": description}),
-        Some(input) => json!({"description": description, "input": input}),
-    }
-}
-
-fn told(report: &Report, context: &Value) -> Value {
-    let mut told = json!({
-        "task_id": report.task_id, "status": report.status.name(), "result": report.result,
-        "context": context,
-    });
-    put(&mut told, "token_usage", report.token_usage.map(Value::from));
-    put(&mut told, "duration_ms", report.duration_ms.map(Value::from));
-    told
+    Some(message::notice(method, &params))
 }

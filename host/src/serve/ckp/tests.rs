@@ -4,29 +4,18 @@ mod any_parameters;
 
 use serde_json::{Value, json};
 
-use crate::serve::fake::{Client, Fake};
+use crate::serve::fake::{Client, Fake, claw_handshake, request as ask};
+use crate::serve::message::notice;
 
 /// What a client may send at most; `with` changes it.
 fn initialize() -> Value {
-    json!({"jsonrpc": "2.0", "id": "init", "method": "claw.initialize", "params": {
-        "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "0"},
-        "manifest": {"kind": "Claw", "metadata": {"name": "visitor"}, "spec": {
-            "identity": {"inline": {"personality": "Visits."}},
-            "providers": [{"inline": {"protocol": "openai-compatible",
-                "endpoint": "http://localhost:11434/v1", "model": "m", "auth": {"type": "none"}}}]}},
-        "capabilities": {}}})
+    claw_handshake(json!({}))
 }
 
 fn with(pointer: &str, value: Value) -> Value {
     let mut request = initialize();
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     request.pointer_mut(&format!("/params{parent}")).unwrap()[key] = value;
-    request
-}
-
-fn ask(id: &str, method: &str, params: Value) -> Value {
-    let mut request = json!({"jsonrpc": "2.0", "id": id, "method": method});
-    request["params"] = params;
     request
 }
 
@@ -391,7 +380,7 @@ async fn methods_of_other_levels_and_unknown_ones_are_not_found() {
     }
     // Notifications are never answered, and what cannot be answered is not carried out.
     for method in ["claw.heartbeat", "claw.swarm.broadcast", "claw.nonexistent", "claw.shutdown"] {
-        client.say(json!({"jsonrpc": "2.0", "method": method, "params": {}})).await;
+        client.say(notice(method, &json!({}))).await;
     }
     let status = client.ask(ask("s", "claw.status", json!({}))).await;
     assert_eq!(status["result"]["state"], json!("READY"));
@@ -402,10 +391,7 @@ async fn mcp_and_its_cancelling_are_beside_it() {
     let mut client = begun().await;
     client.say(call("slow", 1)).await;
     client.host.started(1).await;
-    client
-        .say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-        "params": {"requestId": "slow"}}))
-        .await;
+    client.say(notice("notifications/cancelled", &json!({"requestId": "slow"}))).await;
     let tools = client.ask(crate::serve::fake::modern(json!(2), "tools/list", json!({}))).await;
     assert!(tools["result"]["tools"].is_array());
     client.host.release();

@@ -1,24 +1,27 @@
-//! `claw.tool.call`: from parameters to a call through the gate, once for each request id.
+//! `claw.tool.call`: from parameters to a call through the gate, once for each request id; and `claw.tool.progress`,
+//! how it goes on, for clients that asked to hear it.
 
 use std::sync::Arc;
 
 use clawhost_core::digest;
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::json::put;
 use clawhost_core::manifest::Manifest;
 use clawhost_core::reply::ToolReply;
 use clawhost_core::uri::{ClawUri, Kind, LocalUri};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::content;
-use super::progress;
 use super::session::{Agreed, Answer, ClawSession, Inner, Ticket, until};
 use crate::gate::CallContext;
-use crate::host::ToolCall;
+use crate::host::{ProgressSink, ToolCall};
 use crate::replay::{Key, Replay};
 use crate::serve::calls::{Calls, guarded};
-use crate::serve::message::{Fault, INVALID_REQUEST};
+use crate::serve::message::{Fault, INVALID_REQUEST, notice};
 use crate::serve::params::Params;
+use crate::serve::progress::growing;
 
 /// What a call says, in the right shape.
 struct CallParams {
@@ -85,8 +88,8 @@ impl CallParams {
 
     fn call<C: Calls>(self, session: &ClawSession<C>, agreed: &Agreed) -> ToolCall {
         let inner = session.inner();
-        let sink = || progress::sink(&self.request_id, inner.notices.clone());
-        let progress = agreed.progress.then(sink);
+        let progress =
+            agreed.progress.then(|| progress(self.request_id.clone(), inner.notices.clone()));
         let context = CallContext {
             request_id: Some(self.request_id.to_ascii_lowercase()),
             sandbox: self.sandbox.map(|uri| uri.name),
@@ -98,6 +101,17 @@ impl CallParams {
         let call = ToolCall::new(inner.principal.clone(), self.name, self.arguments);
         ToolCall { progress, context, ..call }
     }
+}
+
+/// Returns where a call reports to. Reports are advice: one that finds no room is dropped, and one may come behind the
+/// result.
+fn progress(request_id: String, notices: mpsc::Sender<Value>) -> ProgressSink {
+    growing(move |done, total, text| {
+        let mut params = json!({"request_id": request_id, "progress": done});
+        put(&mut params, "total", total.map(Value::from));
+        put(&mut params, "message", text.map(Value::from));
+        let _ = notices.try_send(notice("claw.tool.progress", &params));
+    })
 }
 
 /// Returns what `text` names: it is a name, or a canonical address of that kind.
@@ -165,7 +179,6 @@ impl<C: Calls> ClawSession<C> {
         }))
     }
 
-    /// Runs a call that may be run.
     fn run(
         self,
         asked: CallParams,

@@ -32,7 +32,6 @@ pub(super) struct Bounds {
     bytes: Arc<Semaphore>,
 }
 
-/// A whole request.
 pub(super) type ReadRequest = (Parts, Bytes);
 
 /// The right to one request, as long as there is a copy: the request itself has one, and whatever goes on for it
@@ -59,7 +58,6 @@ pub(super) enum Room {
 }
 
 impl Bounds {
-    /// Returns the bounds of an agent that has nothing under way.
     pub(super) fn new() -> Self {
         Self {
             requests: Arc::new(Semaphore::new(HTTP_REQUESTS_PER_AGENT_MAX)),
@@ -95,10 +93,8 @@ impl Bounds {
             return Ok(None);
         }
         let many = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let patience = Duration::from_millis(HTTP_GIVEN_BACK_MS);
-        let taken = timeout(patience, Arc::clone(&self.bytes).acquire_many_owned(many)).await;
-        let too_many = || too_many(CONNECTION_BYTES_MAX, "bytes of long requests");
-        taken.ok().and_then(Result::ok).map(Some).ok_or_else(too_many)
+        let taken = given_back(Arc::clone(&self.bytes).acquire_many_owned(many)).await;
+        taken.map(Some).ok_or_else(|| too_many(CONNECTION_BYTES_MAX, "bytes of long requests"))
     }
 
     /// Reads what may be urgent, and takes the right to what it is. Not the other way round: half a message would
@@ -127,7 +123,6 @@ impl Bounds {
         permit.flatten().map(Right::short)
     }
 
-    /// Takes the right to one more request.
     pub(super) async fn request(&self) -> Result<Permit, Denied> {
         self.one().await.map(Right::short)
     }
@@ -190,15 +185,19 @@ pub(super) fn busy(seat: &Arc<Seat>, room: Room) -> Result<Busy, Denied> {
         .ok_or_else(|| Denied::new(StatusCode::SERVICE_UNAVAILABLE, text))
 }
 
-/// Takes one of an agent's `max`. What its clients hold that have just hung up is given back in a moment.
+/// Waits a moment for what is to be taken: by then what clients held that have just hung up is given back.
+pub(super) async fn given_back<T, E>(taking: impl Future<Output = Result<T, E>>) -> Option<T> {
+    let patience = Duration::from_millis(HTTP_GIVEN_BACK_MS);
+    timeout(patience, taking).await.ok().and_then(Result::ok)
+}
+
+/// Takes one of an agent's `max`.
 async fn one_of(
     all: &Arc<Semaphore>,
     max: usize,
     what: &str,
 ) -> Result<OwnedSemaphorePermit, Denied> {
-    let patience = Duration::from_millis(HTTP_GIVEN_BACK_MS);
-    let taken = timeout(patience, Arc::clone(all).acquire_owned()).await;
-    taken.ok().and_then(Result::ok).ok_or_else(|| too_many(max, what))
+    given_back(Arc::clone(all).acquire_owned()).await.ok_or_else(|| too_many(max, what))
 }
 
 fn too_many(max: usize, what: &str) -> Denied {

@@ -8,14 +8,16 @@ use bytes::Bytes;
 use clawhost_core::limits::{EVENTS_INTERVAL_MS, HTTP_BODY_READ_MS, MESSAGE_BYTES_MAX};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use http::request::Parts;
-use http::{HeaderMap, Method, Response, StatusCode, header};
+use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::Frame;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, StreamBody};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited, StreamBody};
 use serde_json::json;
 use tokio::time::{Duration, timeout};
 
 use super::guard::Denied;
 use super::routes::{Body, Request};
+pub(super) use crate::proxy::answer_json;
+use crate::proxy::answer_of;
 use crate::serve::message::Fault;
 use crate::upstream::http::is_of;
 
@@ -67,17 +69,10 @@ pub(super) async fn read_bounded(
 /// Returns the answer to a request that gets no further.
 pub(super) fn denied(denial: &Denied) -> Response<Body> {
     let mut response = answer_json(denial.status, json!({"error": denial.text}).to_string());
-    if let Some(allow) = denial.allow {
-        response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static(allow));
-    }
-    if let Some(challenge) = denial.challenge {
-        let challenge = http::HeaderValue::from_static(challenge);
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-    }
+    response.headers_mut().extend(denial.header.clone());
     response
 }
 
-/// Returns the refusal of a message.
 pub(super) fn refused(status: StatusCode, refusal: &Fault) -> Response<Body> {
     answer_json(status, refusal.to_line())
 }
@@ -85,13 +80,6 @@ pub(super) fn refused(status: StatusCode, refusal: &Fault) -> Response<Body> {
 /// Returns the answer to what wants none.
 pub(super) fn accepted() -> Response<Body> {
     answer_json(StatusCode::ACCEPTED, "")
-}
-
-/// Returns an answer of JSON that nobody keeps.
-pub(super) fn answer_json(status: StatusCode, json: impl Into<Bytes>) -> Response<Body> {
-    let mut response = fresh("application/json", Full::new(json.into()).boxed());
-    *response.status_mut() = status;
-    response
 }
 
 /// Returns JSON, written without a line break, as a server-sent event.
@@ -109,16 +97,7 @@ pub(super) fn event_stream(
         let event = timeout(pause, events.next()).await.unwrap_or_else(quiet)?;
         Some((Ok(Frame::data(event)), events))
     });
-    fresh("text/event-stream", Body::new(StreamBody::new(frames)))
-}
-
-/// Returns an answer that nobody keeps.
-fn fresh(kind: &'static str, body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(kind));
-    headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
-    response
+    answer_of("text/event-stream", "no-store", Body::new(StreamBody::new(frames)))
 }
 
 #[cfg(test)]

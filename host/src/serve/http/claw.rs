@@ -24,7 +24,7 @@ use tokio::time::{Duration, Instant};
 
 use super::admission::Permit;
 use super::body::{accepted, answer_json, event, event_stream, read_body, refused, require_json};
-use super::guard::Denied;
+use super::guard::{Answered, Denied};
 use super::routes::{Body, Request};
 use crate::clock::whole_ms;
 use crate::host::Principal;
@@ -34,7 +34,6 @@ use crate::serve::ckp::{self, Answer, Authority, ClawSession};
 use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND, Outcome};
 use crate::telemetry::TraceParent;
 
-/// The header that says which session a request belongs to.
 const SESSION_HEADER: &str = "claw-session";
 /// Random bytes of a session's id: nobody guesses another's.
 const SESSION_ID_BYTES: usize = 16;
@@ -65,18 +64,16 @@ impl<C: Calls> Open<C> {
 }
 
 impl<C: Calls> Sessions<C> {
-    /// Returns an agent's sessions: none yet.
     pub(super) fn new(calls: C, principal: Principal) -> Self {
         Self { calls, principal, open: Mutex::default() }
     }
 
-    /// Answers one message.
     pub(super) async fn post(
         &self,
         headers: &HeaderMap,
         incoming: Incoming,
         permit: &Permit,
-    ) -> Result<Response<Body>, Denied> {
+    ) -> Answered {
         let id = session_id(headers)?;
         match incoming {
             Incoming::Reply { .. } => Ok(accepted()),
@@ -106,7 +103,7 @@ impl<C: Calls> Sessions<C> {
     }
 
     /// Streams what a session says unasked.
-    pub(super) fn listen(&self, headers: &HeaderMap) -> Result<Response<Body>, Denied> {
+    pub(super) fn listen(&self, headers: &HeaderMap) -> Answered {
         let Some(id) = session_id(headers)? else {
             return Err(Denied::new(StatusCode::BAD_REQUEST, "name the session in Claw-Session"));
         };
@@ -123,15 +120,13 @@ impl<C: Calls> Sessions<C> {
         })))
     }
 
-    /// Ends a session.
-    pub(super) fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Denied> {
+    pub(super) fn delete(&self, headers: &HeaderMap) -> Answered {
         let id = session_id(headers)?.unwrap_or_default();
         let open = self.open.lock().remove(id).ok_or_else(unknown)?;
         open.session.end();
         Ok(answer_json(StatusCode::NO_CONTENT, ""))
     }
 
-    /// Ends every session.
     pub(super) fn end(&self) {
         std::mem::take(&mut *self.open.lock()).into_values().for_each(|open| open.session.end());
     }
@@ -202,11 +197,7 @@ fn forget_stopped<C: Calls>(all: &mut BTreeMap<String, Open<C>>) {
 }
 
 /// Answers a message of the operator, who has no session, `started` being when the server began.
-pub(super) async fn operator<C: Calls>(
-    calls: &C,
-    started: Instant,
-    request: Request,
-) -> Result<Response<Body>, Denied> {
+pub(super) async fn operator<C: Calls>(calls: &C, started: Instant, request: Request) -> Answered {
     if request.method() != Method::POST {
         return Err(Denied::method("POST"));
     }

@@ -8,37 +8,36 @@ use std::net::{IpAddr, SocketAddr};
 
 use clawhost_core::limits::HTTP_HEADER_BYTES_MAX;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{StatusCode, Uri};
+use http::{Response, StatusCode, Uri};
 
 use super::HttpOptions;
+use super::routes::Body;
 
 /// A request that gets no further.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Denied {
-    /// The status.
     pub(super) status: StatusCode,
     /// A sentence for whoever reads it.
     pub(super) text: String,
-    /// The value of `Allow`.
-    pub(super) allow: Option<&'static str>,
-    /// The value of `WWW-Authenticate`.
-    pub(super) challenge: Option<&'static str>,
+    pub(super) header: Option<(HeaderName, HeaderValue)>,
 }
 
+/// What a request comes to.
+pub(super) type Answered = Result<Response<Body>, Denied>;
+
 impl Denied {
-    /// Returns a denial.
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), allow: None, challenge: None }
+        Self { status, text: text.into(), header: None }
     }
 
-    fn challenge(challenge: &'static str, text: &str) -> Self {
-        Self { challenge: Some(challenge), ..Self::new(StatusCode::UNAUTHORIZED, text) }
+    fn with(self, name: HeaderName, value: &'static str) -> Self {
+        Self { header: Some((name, HeaderValue::from_static(value))), ..self }
     }
 
     /// Returns the answer to a method that is not among those of `allow`.
     pub(super) fn method(allow: &'static str) -> Self {
         let text = format!("only {allow} is served here");
-        Self { allow: Some(allow), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, text) }
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, text).with(header::ALLOW, allow)
     }
 }
 
@@ -168,21 +167,20 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// Returns the token of a client of a language model.
 pub(super) fn bearer_or_key(headers: &HeaderMap) -> Option<&str> {
     let key = || headers.get(API_KEY).map(|key| key.to_str().unwrap_or_default());
     bearer(headers).or_else(key)
 }
 
-/// Returns the answer to a request without a token.
 pub(super) fn no_token() -> Denied {
-    Denied::challenge("Bearer realm=\"clawhost\"", "a bearer token is needed")
+    Denied::new(StatusCode::UNAUTHORIZED, "a bearer token is needed")
+        .with(header::WWW_AUTHENTICATE, "Bearer realm=\"clawhost\"")
 }
 
-/// Returns the answer to a request with a token nobody has.
 pub(super) fn wrong_token() -> Denied {
     let challenge = "Bearer realm=\"clawhost\", error=\"invalid_token\"";
-    Denied::challenge(challenge, "this token is not known here")
+    Denied::new(StatusCode::UNAUTHORIZED, "this token is not known here")
+        .with(header::WWW_AUTHENTICATE, challenge)
 }
 
 #[cfg(test)]

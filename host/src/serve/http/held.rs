@@ -5,37 +5,35 @@
 //! Deliberately absent: any change to what is sent.
 
 use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::stream;
 use http::Response;
-use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, StreamBody};
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, oneshot};
 
-/// Passes `body` on and drops `_held` with it.
-struct HeldBody<T> {
-    body: super::routes::Body,
-    _held: T,
-}
+use super::routes::Body;
 
 /// Returns `response`, holding `held` as long as it is sent.
-pub(super) fn until_sent<T: Send + Sync + Unpin + 'static>(
-    response: Response<super::routes::Body>,
+pub(super) fn until_sent<T: Send + Sync + 'static>(
+    response: Response<Body>,
     held: T,
-) -> Response<super::routes::Body> {
-    response.map(|body| HeldBody { body, _held: held }.boxed())
+) -> Response<Body> {
+    // No body has an error: what would take one only goes when its body does.
+    let hold = move |never: Infallible| -> Infallible {
+        let _held = &held;
+        match never {}
+    };
+    response.map(|body| body.map_err(hold).boxed())
 }
 
 /// Sees an answer through. Whoever hangs up meanwhile misses the rest of it, of which `missed` gets the last part, or
 /// nothing where nothing was missed; it is dropped when the answer has ended. Nothing where it cannot be made.
 pub(super) async fn seen_through(
-    answering: impl Future<Output = Response<super::routes::Body>> + Send + 'static,
+    answering: impl Future<Output = Response<Body>> + Send + 'static,
     missed: impl FnOnce(Option<Bytes>) + Send + 'static,
-) -> Option<Response<super::routes::Body>> {
+) -> Option<Response<Body>> {
     let (sender, answer) = oneshot::channel();
     tokio::spawn(async move {
         let (parts, mut body) = answering.await.into_parts();
@@ -52,24 +50,4 @@ pub(super) async fn seen_through(
         missed(last);
     });
     answer.await.ok()
-}
-
-impl<T: Unpin> Body for HeldBody<T> {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

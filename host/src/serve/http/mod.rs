@@ -13,7 +13,6 @@ mod console;
 mod guard;
 mod held;
 mod metrics;
-mod options;
 mod routes;
 mod seats;
 mod server;
@@ -25,6 +24,5 @@ mod wrap;
 mod tests;
 
 pub use self::metrics::serve_metrics;
-pub use self::options::HttpOptions;
-pub use self::server::{BoundServer, serve_http};
+pub use self::server::{BoundServer, HttpOptions, serve_http};
 pub use self::wrap::{WrapOptions, serve_wrapped};

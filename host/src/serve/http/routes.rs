@@ -8,7 +8,6 @@
 //! Deliberately absent: any other path.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -18,7 +17,6 @@ use futures_util::{StreamExt as _, stream};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::Body as _;
-use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyStream, Full, StreamBody};
 use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -30,8 +28,8 @@ use super::HttpOptions;
 use super::admission::{Bounds, Permit, ReadRequest, Room, busy};
 use super::body::{accepted, answer_json, denied, event_stream, read_request, refused};
 use super::claw::{self, Sessions};
-use super::console::Console;
-use super::guard::{self, Denied, Guard};
+use super::console::{self, Console};
+use super::guard::{self, Answered, Denied, Guard};
 use super::held::{seen_through, until_sent};
 use super::seats::Seat;
 use super::server::Answers;
@@ -39,18 +37,15 @@ use super::sessions::{EventId, McpSessions, OpenRequest, Used};
 use crate::approvals::Reachable;
 use crate::host::Principal;
 use crate::offload;
+pub(super) use crate::proxy::Body;
 use crate::proxy::{self, Proxy};
 use crate::serve::calls::{Calls, host_failed};
-use crate::serve::console;
 use crate::serve::mcp::McpServer;
 use crate::serve::message::{self, Fault, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND};
 use crate::serve::status::status;
 use crate::state::{Credentials, DEFAULT_AGENT, Role};
 
-/// What is asked.
 pub(super) type Request = http::Request<hyper::body::Incoming>;
-/// What an answer carries.
-pub(super) type Body = BoxBody<Bytes, Infallible>;
 
 /// Everything a connection needs to answer.
 pub(super) struct App<C: Calls> {
@@ -97,7 +92,8 @@ impl<C: Calls> App<C> {
             .chain(anybody)
             .map(|name| (name.to_owned(), Agent::new(name, &calls, &streams, &ends)))
             .collect();
-        let proxy = options.proxy.as_ref().and_then(|options| calls.proxy(options));
+        let proxy = calls.host().zip(options.proxy.clone());
+        let proxy = proxy.map(|(host, options)| Proxy::new(host, options));
         let console = calls.host().filter(|_| options.console).map(Console::new);
         let require_token = options.require_token;
         let started = Instant::now();
@@ -128,7 +124,7 @@ impl<C: Calls> App<C> {
         self.proxy.as_ref().filter(|_| path.starts_with("/v1/"))
     }
 
-    async fn route(&self, request: Request, seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
+    async fn route(&self, request: Request, seat: &Arc<Seat>) -> Answered {
         if self.shutdown.is_cancelled() {
             return Err(Denied::new(StatusCode::SERVICE_UNAVAILABLE, "the host is stopping"));
         }
@@ -187,7 +183,7 @@ impl<C: Calls> App<C> {
         request: Request,
         role: Option<Role>,
         seat: &Arc<Seat>,
-    ) -> Result<Response<Body>, Denied> {
+    ) -> Answered {
         let name = match &role {
             Some(Role::Agent(name)) => name.clone(),
             _ => DEFAULT_AGENT.to_owned(),
@@ -209,7 +205,7 @@ impl<C: Calls> App<C> {
         request: Request,
         role: Option<Role>,
         seat: &Arc<Seat>,
-    ) -> Result<Response<Body>, Denied> {
+    ) -> Answered {
         match role {
             _ if request.uri().path() != console::API => Console::file(&request),
             Some(Role::Operator) => {
@@ -221,7 +217,6 @@ impl<C: Calls> App<C> {
         }
     }
 
-    /// Returns the agent that `role` is.
     fn agent(&self, role: Option<Role>) -> Result<&Agent<C>, Denied> {
         let name = match role {
             Some(Role::Agent(name)) => name,
@@ -252,7 +247,7 @@ impl<C: Calls> App<C> {
         }
     }
 
-    fn status(&self, method: &Method) -> Result<Response<Body>, Denied> {
+    fn status(&self, method: &Method) -> Answered {
         if method != Method::GET {
             return Err(Denied::method("GET"));
         }
@@ -314,8 +309,7 @@ impl<C: Calls> Agent<C> {
         Self { claws, bounds: Bounds::new(), service, sessions, shutdown }
     }
 
-    /// Answers a request to `/mcp`.
-    async fn mcp(&self, asked: ReadRequest, permit: &Permit) -> Result<Response<Body>, Denied> {
+    async fn mcp(&self, asked: ReadRequest, permit: &Permit) -> Answered {
         let (parts, body) = asked;
         if parts.method != Method::POST {
             return self.mcp_session(parts).await;
@@ -337,13 +331,7 @@ impl<C: Calls> Agent<C> {
         }
     }
 
-    /// Hands a message to MCP.
-    async fn pass_on(
-        &self,
-        parts: Parts,
-        incoming: Incoming,
-        permit: &Permit,
-    ) -> Result<Response<Body>, Denied> {
+    async fn pass_on(&self, parts: Parts, incoming: Incoming, permit: &Permit) -> Answered {
         if let Incoming::Request { id, method, value } = &incoming
             && let Err(refusal) = message::mcp(id, method, value)
         {
@@ -373,7 +361,7 @@ impl<C: Calls> Agent<C> {
         mut parts: Parts,
         incoming: Incoming,
         underway: Arc<OpenRequest>,
-    ) -> Result<Response<Body>, Denied> {
+    ) -> Answered {
         parts.extensions.insert(underway.session.end());
         // Its call, too, is under way until it has ended, whoever waits for that.
         parts.extensions.insert(Arc::clone(&underway));
@@ -385,7 +373,7 @@ impl<C: Calls> Agent<C> {
         &self,
         request: http::Request<Full<Bytes>>,
         keep: impl FnOnce(Bytes) + Send + 'static,
-    ) -> Result<Response<Body>, Denied> {
+    ) -> Answered {
         let service = self.service.clone();
         let missed = move |last: Option<Bytes>| {
             last.map(keep);
@@ -398,7 +386,7 @@ impl<C: Calls> Agent<C> {
     }
 
     /// Listens to a session of the older revisions, or ends it and the calls that wait in it.
-    async fn mcp_session(&self, parts: Parts) -> Result<Response<Body>, Denied> {
+    async fn mcp_session(&self, parts: Parts) -> Answered {
         let stream = match parts.method {
             Method::GET => Some(self.bounds.stream().await?),
             _ => None,
@@ -431,8 +419,7 @@ impl<C: Calls> Agent<C> {
         self.sessions.take_up(session_id(headers)?).await
     }
 
-    /// Answers a request to `/claw`.
-    async fn claw(&self, asked: ReadRequest, permit: &Permit) -> Result<Response<Body>, Denied> {
+    async fn claw(&self, asked: ReadRequest, permit: &Permit) -> Answered {
         let (parts, body) = asked;
         match parts.method {
             Method::POST => match message::read(&body) {
@@ -452,7 +439,7 @@ impl<C: Calls> Agent<C> {
     /// A stream that tells a client of changes has no end of its own: it ends when the server does.
     fn ending(&self, response: Response<Body>) -> Response<Body> {
         let end = self.shutdown.clone().cancelled_owned();
-        response.map(|body| BoxBody::new(StreamBody::new(BodyStream::new(body).take_until(end))))
+        response.map(|body| Body::new(StreamBody::new(BodyStream::new(body).take_until(end))))
     }
 
     async fn check_sessions(&self) -> Result<(), Denied> {
@@ -464,7 +451,7 @@ impl<C: Calls> Agent<C> {
     }
 }
 
-fn up(seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
+fn up(seat: &Arc<Seat>) -> Answered {
     let up = answer_json(StatusCode::OK, r#"{"status":"ok"}"#);
     Ok(until_sent(up, busy(seat, Room::Urgent)?))
 }
@@ -509,7 +496,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::serve::fake::Fake;
+    use crate::serve::fake::{Fake, calling, handshake, ready};
 
     async fn say(
         agent: &Agent<Fake>,
@@ -532,15 +519,10 @@ mod tests {
     async fn a_request_of_a_session_is_seen_through_whoever_hangs_up() {
         let host = Fake::new();
         let agent = Agent::new("default", &host, &CancellationToken::new(), &<(_, _)>::default());
-        let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
-            "params": {"protocolVersion": "2025-11-25", "capabilities": {},
-                       "clientInfo": {"name": "t", "version": "0"}}});
-        let opened = say(&agent, None, initialize).await;
+        let opened = say(&agent, None, handshake(json!({}))).await;
         let session = opened.headers().get(MCP_SESSION);
-        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        assert_eq!(say(&agent, session, ready).await.status(), StatusCode::ACCEPTED);
-        let slow = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": {"name": "slow", "arguments": {}}});
+        assert_eq!(say(&agent, session, ready()).await.status(), StatusCode::ACCEPTED);
+        let slow = calling(1, "slow", &json!({}));
         // The client is gone as soon as it has sent this.
         assert!(say(&agent, session, slow.clone()).now_or_never().is_none());
         timeout(Duration::from_secs(60), host.started(1)).await.expect("it is passed on");

@@ -18,7 +18,6 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// All places of a server.
 #[derive(Debug)]
 pub(super) struct Seats {
     changed: Notify,
@@ -32,7 +31,6 @@ struct Taken {
     seats: BTreeMap<u64, State>,
 }
 
-/// What is known about one connection.
 #[derive(Debug)]
 struct State {
     evicted: CancellationToken,
@@ -52,12 +50,10 @@ pub(super) struct Seat {
 pub(super) struct Busy(Arc<Seat>);
 
 impl Seats {
-    /// Returns the places that a server has.
     pub(super) fn all() -> Arc<Self> {
         Self::new(HTTP_CONNECTIONS_MAX)
     }
 
-    /// Returns places for `max` connections.
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { changed: Notify::new(), max, taken: Mutex::default() })
     }

@@ -1,4 +1,4 @@
-//! A server: its connections, from the first to the last answer.
+//! A server: where it is and for whom, and its connections, from the first to the last answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,14 +17,48 @@ use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::HttpOptions;
 use super::routes::{App, Body, Request};
 use super::seats::{Seat, Seats};
 use crate::host::Host;
+use crate::proxy::ProxyOptions;
 use crate::serve::Shutdown;
 use crate::serve::accept::{accept_all, http_server};
 use crate::serve::calls::Calls;
 use crate::state::Credentials;
+
+/// How to serve HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// Where to listen. Port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Whether an agent needs its token. Without, only loopback addresses are accepted and
+    /// everybody who can connect is the agent `default`.
+    pub require_token: bool,
+    /// Names or `name:port` beside the loopback ones under which clients know this host.
+    pub allowed_hosts: Vec<String>,
+    /// Origins (`https://name:port`) by which browsers know the host's own pages, beside its address: a proxy's. Without
+    /// CORS the pages of others cannot call, listed or not.
+    pub allowed_origins: Vec<String>,
+    /// Whether the operator's console is served at `/console`.
+    pub console: bool,
+    /// How completions are served at `/v1`; not at all where this is absent.
+    pub proxy: Option<ProxyOptions>,
+}
+
+impl HttpOptions {
+    /// Returns the safe defaults: tokens, no name or page beside the host's own, and a console where only
+    /// this machine can reach it.
+    pub const fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            require_token: true,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            console: address.ip().is_loopback(),
+            proxy: None,
+        }
+    }
+}
 
 /// A server that listens.
 #[derive(Debug)]
@@ -65,7 +99,6 @@ pub(super) async fn serve_within<C: Calls>(
     Ok(start(listener, local_addr, Arc::new(app), seats, shutdown))
 }
 
-/// Listens where `options` say.
 #[expect(clippy::disallowed_methods, reason = "it listens where the operator says")]
 pub(super) async fn listen(options: &HttpOptions) -> io::Result<(TcpListener, SocketAddr)> {
     if !options.require_token && !options.address.ip().is_loopback() {

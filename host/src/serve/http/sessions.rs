@@ -25,7 +25,6 @@ use tokio::time::{Duration, Instant};
 use super::admission::Permit;
 use crate::serve::mcp::SessionEnd;
 
-/// All of them.
 pub(super) struct McpSessions {
     manager: Arc<LocalSessionManager>,
     /// What is known about each, by its id.
@@ -69,7 +68,6 @@ pub(super) struct OpenRequest {
 }
 
 impl McpSessions {
-    /// Returns an agent's sessions: none yet.
     pub(super) fn new() -> Self {
         let mut manager = LocalSessionManager::default();
         // Which are idle is said here.
@@ -110,7 +108,6 @@ impl McpSessions {
         left
     }
 
-    /// Uses the session `id`, where there is one.
     pub(super) async fn take_up(&self, id: &str) -> Option<Used> {
         self.make_room(usize::MAX).await;
         self.known.lock().get(id).cloned()
@@ -118,7 +115,6 @@ impl McpSessions {
 }
 
 impl Used {
-    /// Returns the end of the session.
     pub(super) fn end(&self) -> SessionEnd {
         self.0.end.clone()
     }

@@ -30,7 +30,7 @@ use super::routes;
 use super::seats::{Seat, Seats};
 use super::server::{Answers, listen, serve_within, start};
 use crate::serve::calls::Calls as _;
-use crate::serve::fake::{Fake, modern};
+use crate::serve::fake::{Fake, calling, handshake, modern, ready};
 use crate::state::{Credentials, FolderEnv, StateDir};
 
 struct Server {
@@ -148,14 +148,8 @@ impl Server {
 
     /// Shakes hands in the older way and returns the session.
     async fn session(&self, agent: &str) -> Answer {
-        self.post(agent, &initialize(), &[]).await
+        self.post(agent, &handshake(json!({})), &[]).await
     }
-}
-
-fn initialize() -> Value {
-    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
-        "params": {"protocolVersion": "2025-11-25", "capabilities": {},
-                   "clientInfo": {"name": "t", "version": "0"}}})
 }
 
 fn call(id: i64, tool: &str) -> Value {
@@ -251,8 +245,7 @@ async fn an_older_session_belongs_to_its_agent() {
     assert_eq!(opened.json()["result"]["serverInfo"]["name"], json!("clawhost"));
     let session = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
     let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(server.post("default", &ready, &headers).await.status, 202);
+    assert_eq!(server.post("default", &ready(), &headers).await.status, 202);
 
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     let tools = server.post("default", &list, &headers).await.json();
@@ -309,7 +302,7 @@ async fn strangers_are_turned_away_before_anything_else() {
         }
         let (origin, [(_, token), _]) = (format!("http://localhost:{port}"), &tokens);
         let own = [("origin", origin.as_str()), ("authorization", token.as_str())];
-        let body = initialize().to_string();
+        let body = handshake(json!({})).to_string();
         let answer = server.send("POST", "/mcp", &[MCP, own].concat(), body.as_bytes()).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
@@ -344,7 +337,7 @@ async fn hostile_bodies_are_refused_and_the_next_one_is_served() {
         ("authorization", token.as_str()),
         ("accept", "application/json, text/event-stream"),
     ];
-    let body = initialize().to_string();
+    let body = handshake(json!({})).to_string();
     assert_eq!(server.send("POST", "/mcp", &plain, body.as_bytes()).await.status, 415);
     let no_accept = [("content-type", "application/json"), ("authorization", token.as_str())];
     assert_eq!(server.send("POST", "/mcp", &no_accept, body.as_bytes()).await.status, 406);
@@ -678,8 +671,7 @@ async fn a_question_ends_with_the_session_of_its_call() {
     let mut changes = approvals.changes();
     let session = server.begin_session().await;
     let session = [("mcp-session-id", session.as_str())];
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {"name": "asks", "arguments": {}}});
+    let call = calling(1, "asks", &json!({}));
     let leaving = async {
         changes.wait_for(|_| !approvals.pending().is_empty()).await.unwrap();
         let token = server.agent("default");
@@ -709,8 +701,7 @@ async fn a_stop_that_cuts_calls_off_is_no_error() {
     assert_eq!(unready.status, 200);
     let session = server.begin_session().await;
     let session = [("mcp-session-id", session.as_str())];
-    let older = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {"name": "slow", "arguments": {}}});
+    let older = calling(1, "slow", &json!({}));
     let (call, more) = (call(2, "slow"), modern_headers("tools/call", "slow"));
     let stopping = async {
         server.host.started(2).await;

@@ -31,7 +31,6 @@ const COMPONENTS: [(&str, &str); 2] =
 const SIGNATURES: [(&str, &str); 2] =
     [("component.wasm.minisig", ""), ("component.wat.minisig", "")];
 
-/// A published folder.
 #[derive(Debug)]
 pub(super) struct Folder(Dir);
 
@@ -43,7 +42,6 @@ pub(super) enum Item {
     Index,
 }
 
-/// What an answer carries.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) bytes: Vec<u8>,
@@ -53,7 +51,6 @@ pub(super) struct Found {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unpublished {
-    /// There is no such thing.
     #[error("nothing is published here")]
     Absent,
     /// What is there breaks a rule; the text says which.

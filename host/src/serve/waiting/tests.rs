@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use crate::approvals::{Answer, Approvals, Approver, Pending, Reachable};
 use crate::serve::calls::Calls as _;
-use crate::serve::fake::{Client, FORM_PATIENCE, modern};
+use crate::serve::fake::{Client, FORM_PATIENCE, calling, modern};
+use crate::serve::message::notice;
 
 const YES: Answer = Answer::Approve { lease: None };
 const NO: Answer = Answer::Deny { reason: None };
@@ -228,21 +229,12 @@ async fn a_stateless_client_is_shown_each_question_of_its_call() {
 /// Shakes hands in the older way, as a client that can show forms.
 async fn older() -> (Client, Approvals, Reachable) {
     let (mut client, approvals, way) = connect();
-    let answer = client
-        .ask(json!({
-            "jsonrpc": "2.0", "id": "init", "method": "initialize",
-            "params": {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
-                       "clientInfo": {"name": "t", "version": "0"}},
-        }))
-        .await;
-    assert_eq!(answer["result"]["serverInfo"]["name"], "clawhost");
-    client.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    client.shake_hands(json!({"elicitation": {}})).await;
     (client, approvals, way)
 }
 
 fn older_call(id: u64) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
-           "params": {"name": "asks", "arguments": {}}})
+    calling(id, "asks", &json!({}))
 }
 
 #[tokio::test]
@@ -340,9 +332,7 @@ async fn a_client_hears_that_its_call_waits_and_can_withdraw_it() {
     assert_eq!(report["params"]["message"], "waiting for approval");
     assert_eq!(report["params"]["progress"], 0.0);
     assert_eq!(approvals.pending().len(), 1);
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                        "params": {"requestId": 1}});
-    client.say(cancel).await;
+    client.say(notice("notifications/cancelled", &json!({"requestId": 1}))).await;
     let mut changes = approvals.changes();
     while !approvals.pending().is_empty() {
         changes.changed().await.unwrap();

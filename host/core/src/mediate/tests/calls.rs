@@ -280,9 +280,7 @@ fn rounds_since_the_user_spoke_end_whoever_has_the_tools() {
             let since = (7..7 + rounds).flat_map(|number| round_of_own(dialect, number));
             let all = said.chain(again).chain(since).chain(more);
             all.for_each(|message| push(&mut request, key, message));
-            let offers = Offers::new(vec![offer("svc.get")], dialect.declared(&request));
-            let turn = Turn::new(dialect, request, offers, policy);
-            Runner { dialect, turn, ran: Vec::new(), result: json!({ "ok": true, "data": 1 }) }
+            Runner::asking(dialect, request, &["svc.get"], policy)
         };
         let own = [("own", json!({})), ("own", json!({ "n": 1 }))];
         let get = [("svc_get", json!({}))];

@@ -96,11 +96,8 @@ fn a_choice_that_forces_a_call_of_ours_holds_for_one_round() {
             if !has_own {
                 set(&mut request, "tools", json!([]));
             }
-            let offers = Offers::new(vec![offer("svc.get")], dialect.declared(&request));
-            let turn = Turn::new(dialect, request, offers, Policy::default());
-            let forced = turn.request()["tool_choice"].clone();
-            let mut runner =
-                Runner { dialect, turn, ran: Vec::new(), result: json!({ "ok": true }) };
+            let mut runner = Runner::asking(dialect, request, &["svc.get"], Policy::default());
+            let forced = runner.turn.request()["tool_choice"].clone();
             assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
             let mut left = if is_anthropic { json!({ "type": "auto" }) } else { json!("auto") };
             if forced.get("disable_parallel_tool_use").is_some() {
@@ -117,10 +114,8 @@ fn a_choice_that_forces_a_call_holds_until_one_was_made() {
     let choice = json!({ "type": "function", "name": "svc.get" });
     let mut request = request(&Responses);
     set(&mut request, "tool_choice", choice);
-    let offers = Offers::new(vec![offer("svc.get")], Responses.declared(&request));
-    let turn = Turn::new(&Responses, request, offers, Policy::default());
-    let result = json!({ "ok": false, "status_code": 503 });
-    let mut runner = Runner { dialect: &Responses, turn, ran: Vec::new(), result };
+    let mut runner = Runner::asking(&Responses, request, &["svc.get"], Policy::default());
+    runner.result = json!({ "ok": false, "status_code": 503 });
     let chosen = |runner: &Runner| runner.turn.request()["tool_choice"].clone();
     for unmade in [("svc_gett", json!({})), ("svc_get", json!("{\"cut"))] {
         assert_eq!(runner.hear(&[unmade], "").unwrap(), Step::Ask);
@@ -161,12 +156,8 @@ fn a_choice_of_several_tools_is_renamed_and_freed_as_one_of_a_single_tool_is() {
         ] {
             let mut request = request(dialect);
             set(&mut request, "tool_choice", asked);
-            let offers = ours.map(offer).to_vec();
-            let offers = Offers::new(offers, dialect.declared(&request));
-            let turn = Turn::new(dialect, request, offers, Policy::default());
-            assert_eq!(turn.request()["tool_choice"], forced);
-            let result = json!({ "ok": true });
-            let mut runner = Runner { dialect, turn, ran: Vec::new(), result };
+            let mut runner = Runner::asking(dialect, request, &ours, Policy::default());
+            assert_eq!(runner.turn.request()["tool_choice"], forced);
             assert_eq!(runner.hear(&[("svc_get", json!({}))], "").unwrap(), Step::Ask);
             assert_eq!(runner.turn.request()["tool_choice"], left);
         }

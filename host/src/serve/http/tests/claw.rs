@@ -5,23 +5,16 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use super::{Answer, Server};
+use crate::serve::fake::{claw_handshake, request};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 fn initialize() -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": {
-        "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "0"},
-        "manifest": {"kind": "Claw", "metadata": {"name": "visitor"}, "spec": {
-            "identity": {"inline": {"personality": "Visits."}},
-            "providers": [{"inline": {"protocol": "openai-compatible",
-                "endpoint": "http://localhost:11434/v1", "model": "m", "auth": {"type": "none"}}}]}},
-        "capabilities": {"tools": {"progress": true}}}})
+    claw_handshake(json!({"tools": {"progress": true}}))
 }
 
 fn ask(method: &str, params: Value) -> Value {
-    let mut request = json!({"jsonrpc": "2.0", "id": 7, "method": method});
-    request["params"] = params;
-    request
+    request(7, method, params)
 }
 
 fn call(tool: &str) -> Value {

@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::{MCP, Server};
+use crate::serve::fake::{calling, ready};
 
 /// Lets the time pass after which a session is idle.
 async fn idle() {
@@ -23,8 +24,7 @@ fn list() -> Value {
 }
 
 fn slow() -> Value {
-    json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
-        "params": {"name": "slow", "arguments": {}}})
+    calling(2, "slow", &json!({}))
 }
 
 impl Server {
@@ -32,8 +32,7 @@ impl Server {
     pub(super) async fn begin_session(&self) -> String {
         let opened = self.session("default").await;
         let id = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
-        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        assert_eq!(self.say(&id, &ready).await, 202);
+        assert_eq!(self.say(&id, &ready()).await, 202);
         id
     }
 
@@ -156,15 +155,6 @@ async fn who_hangs_up_has_its_calls_in_flight_until_they_end() {
     assert_eq!(server.session("other").await.status, 200);
     server.host.release();
     while server.session("default").await.status != 200 {}
-}
-
-#[tokio::test]
-async fn a_session_lasts_as_long_as_somebody_listens_to_it() {
-    let server = Server::start(true).await;
-    let session = server.begin_session().await;
-    let _stream = server.sends_in(&session, "GET", "").await;
-    idle().await;
-    assert_eq!(server.say(&session, &list()).await, 200);
 }
 
 #[tokio::test]

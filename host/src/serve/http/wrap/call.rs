@@ -2,6 +2,7 @@
 //!
 //! It goes to whoever sent the request, as events of the same answer (MCP, streamable HTTP); where there is nothing
 //! of it, or the client takes no events, the answer is plain JSON. A question ends with its request at the latest.
+//! Where the server has not answered, a [`Refusal`] says so.
 //!
 //! Deliberately absent: deciding whether the server may ask, which is the operator's.
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clawhost_core::limits::WRAP_SAID_MAX;
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, Stream, StreamExt as _};
 use http::header::ACCEPT;
 use http::{HeaderMap, Response, StatusCode};
 use rmcp::model::{ClientCapabilities, ProgressNotificationParam, ProgressToken, RequestId};
@@ -20,10 +21,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::body::{accepted, answer_json, event, event_stream};
 use super::super::routes::Body;
-use super::refusal::Refusal;
 use super::sessions::Sessions;
 use crate::dialogue::{Asks, Caller};
 use crate::progress::ProgressSink;
+use crate::serve::message::{Fault, notice};
 use crate::serve::progress::is_token;
 use crate::serve::waiting::open;
 use crate::serve::{message, questions};
@@ -66,7 +67,34 @@ impl From<Answer> for Response<Body> {
     }
 }
 
-/// Where it is said.
+/// No such session, or none any longer.
+const UNKNOWN_SESSION: i32 = -32_001;
+pub(super) const NO_SESSION: &str = "there is no such session";
+/// The server is not there, or does not answer.
+pub(super) const SILENT: i32 = -32_000;
+
+/// Why a request has no answer of the server: the status, the code and the words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal(pub(super) StatusCode, pub(super) i32, pub(super) &'static str);
+
+impl Refusal {
+    pub(super) fn of(self, id: RequestId) -> Answer {
+        Answer::new(self.0, Fault::new(self.1, self.2).to(id).to_line())
+    }
+}
+
+impl From<&NoResult> for Refusal {
+    fn from(why: &NoResult) -> Self {
+        match why {
+            NoResult::Over => Self(StatusCode::NOT_FOUND, UNKNOWN_SESSION, NO_SESSION),
+            NoResult::Silent(text) => Self(StatusCode::SERVICE_UNAVAILABLE, SILENT, text),
+            NoResult::Error(_) => {
+                Self(StatusCode::SERVICE_UNAVAILABLE, SILENT, "the server does not begin")
+            }
+        }
+    }
+}
+
 pub(super) type Way = mpsc::Sender<Said>;
 
 /// Returns where something is said, and where it is heard.
@@ -87,16 +115,10 @@ fn events(
     first: Said,
     said: mpsc::Receiver<Said>,
 ) -> impl Stream<Item = Bytes> + Send + Sync + 'static {
-    stream::unfold((Some(first), said), |(first, mut said)| async {
-        let next = match first {
-            Some(first) => first,
-            None => said.recv().await?,
-        };
-        let event = match next {
-            Said::Before(message) => event(&message),
-            Said::Answer(answer) => event(&String::from_utf8_lossy(&answer.line)),
-        };
-        Some((event, (None, said)))
+    let rest = stream::unfold(said, |mut said| async { Some((said.recv().await?, said)) });
+    stream::iter([first]).chain(rest).map(|said| match said {
+        Said::Before(message) => event(&message),
+        Said::Answer(answer) => event(&String::from_utf8_lossy(&answer.line)),
     })
 }
 
@@ -171,7 +193,6 @@ fn progress(token: ProgressToken, way: Way) -> ProgressSink {
     Arc::new(move |done, total, message| {
         let mut params = ProgressNotificationParam::new(token.clone(), done);
         (params.total, params.message) = (total, message);
-        let told = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
-        drop(way.try_send(Said::Before(told)));
+        drop(way.try_send(Said::Before(notice("notifications/progress", &params))));
     })
 }

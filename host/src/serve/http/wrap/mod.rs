@@ -7,7 +7,6 @@
 //! whoever sent that. Deliberately absent: events that are sent again.
 
 mod call;
-mod refusal;
 mod sessions;
 mod wrapped;
 

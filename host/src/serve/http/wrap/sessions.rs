@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::refusal::Refusal;
+use super::call::Refusal;
 use crate::serve::message::INVALID_REQUEST;
 use crate::upstream::mcp::{NoResult, ProgramLife};
 
@@ -131,7 +131,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::refusal::SILENT;
+    use super::super::call::SILENT;
     use super::*;
 
     fn session() -> WrapSession {

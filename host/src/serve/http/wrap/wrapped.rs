@@ -20,14 +20,13 @@ use super::super::admission::{Room, busy};
 use super::super::body::{
     accepted, answer_json, denied, event, event_stream, read_bounded, refused, require_json,
 };
-use super::super::guard::{self, Denied, Guard};
+use super::super::guard::{self, Answered, Denied, Guard};
 use super::super::held::until_sent;
 use super::super::routes::{Body, MCP_SESSION, Request, session_id};
 use super::super::seats::{Seat, Seats};
 use super::super::server::{Answers, listen, start};
 use super::super::{BoundServer, HttpOptions};
-use super::call::{self, Answer, Asking, Said};
-use super::refusal::{NO_SESSION, Refusal};
+use super::call::{self, Answer, Asking, NO_SESSION, Refusal, Said};
 use super::sessions::{Sessions, WrapSession, make_room};
 use crate::offload;
 use crate::random;
@@ -94,7 +93,7 @@ impl Answers for Wrapped {
 }
 
 impl Wrapped {
-    async fn route(&self, request: Request, seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
+    async fn route(&self, request: Request, seat: &Arc<Seat>) -> Answered {
         self.guard.check(request.uri(), request.headers())?;
         match request.uri().path() {
             HEALTH_PATH => return Ok(self.health()),
@@ -208,7 +207,7 @@ impl Wrapped {
     }
 
     /// Streams what the process says unasked, in the place of an earlier stream of the session.
-    fn listen(&self, name: &str, seat: &Arc<Seat>) -> Result<Response<Body>, Denied> {
+    fn listen(&self, name: &str, seat: &Arc<Seat>) -> Answered {
         let full = || Denied::new(StatusCode::SERVICE_UNAVAILABLE, "too many clients listen");
         let busy = busy(seat, Room::Any)?;
         let mut sessions = self.sessions.lock();
@@ -221,7 +220,7 @@ impl Wrapped {
     }
 
     /// Ends a session, and what it waits for.
-    fn end(&self, name: &str) -> Result<Response<Body>, Denied> {
+    fn end(&self, name: &str) -> Answered {
         let ended = self.sessions.lock().remove(name).ok_or_else(unknown)?;
         ended.asked.values().for_each(CancellationToken::cancel);
         Ok(answer_json(StatusCode::NO_CONTENT, ""))
