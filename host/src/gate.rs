@@ -91,8 +91,10 @@ pub struct Rehearsal {
     pub findings: Vec<Finding>,
     /// What the call could touch: the tool's own grants where it is refused.
     pub grants: Grants,
-    /// What its paths would meet in the sandbox.
-    pub paths: Vec<Outlook>,
+    /// Its paths, as rules name them.
+    pub paths: Vec<String>,
+    /// What they would meet in the sandbox; nothing where the tool sees no folder through one.
+    pub outlooks: Vec<Outlook>,
     /// How a person would be asked, if anybody; else the refusal that the caller would read.
     pub ask: Result<Option<Ask>, CallError>,
 }
@@ -371,9 +373,10 @@ impl Gate {
         let under = narrowed.unwrap_or(resolved);
         let grants = under.grants().clone();
         let paths = arguments.map(|it| resolved.tool().paths.of_call(it)).unwrap_or_default();
-        let paths = paths.iter().map(|path| under.sandbox().foretell(path)).collect();
+        let seen = paths.iter().filter(|_| resolved.sees_folders());
+        let outlooks = seen.map(|path| under.sandbox().foretell(path)).collect();
         let ask = prepared.map(|prepared| prepared.decision.ask);
-        Rehearsal { explanation, findings, grants, paths, ask }
+        Rehearsal { explanation, findings, grants, paths, outlooks, ask }
     }
 
     /// Everything that is decided before a person is asked, in its order. What screens find goes

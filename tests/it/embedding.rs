@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use clawhost::catalog::ToolDefinition;
+use clawhost::gate::CallContext;
 use clawhost::{BuildError, HostBuilder, Tool, ToolError, ToolProvider, async_trait};
 use clawhost_core::error::ErrorKind;
 use clawhost_tests::host::{call_within, text};
 use clawhost_tests::wait::within;
-use clawhost_tests::{Guest, TestHost, source_root};
+use clawhost_tests::{Guest, TestHost, native, source_root};
 use serde_json::{Value, json};
 
 #[path = "../../host/examples/embed.rs"]
@@ -100,6 +101,20 @@ async fn a_native_tool_passes_schema_policy_time_size_and_record() {
     let finished = host.finished();
     assert_eq!(finished.len(), 7);
     assert_eq!(finished[0]["profile"], "native (not contained)");
+}
+
+#[tokio::test]
+async fn no_sandbox_is_said_to_refuse_a_path_of_a_tool_that_it_does_not_contain() {
+    let host = TestHost::builder().extend(|host| host.tool(native("any", || async { json!({}) })));
+    let host = host.build().await;
+    for (tool, outlooks) in [("any", 0), ("read_file", 1)] {
+        let (given, context) = (json!({"path": "/etc/x"}), CallContext::default());
+        let rehearsal = host.host().rehearse(tool, Some(&given), None, &context).unwrap();
+        assert_eq!(
+            (rehearsal.paths, rehearsal.outlooks.len()),
+            (vec!["/etc/x".to_owned()], outlooks)
+        );
+    }
 }
 
 #[tokio::test]

@@ -148,7 +148,7 @@ impl<'a> Story<'a> {
 
     fn is_refused_by_tool(&self, text: &str) -> bool {
         let known = self.tool.paths.of_path(text);
-        let is_path = self.rehearsal.paths.iter().any(|it| known.contains(&it.path));
+        let is_path = self.rehearsal.paths.iter().any(|path| known.contains(path));
         let is_ours = matches!(self.tool.origin, Origin::BuiltIn { .. });
         is_ours && is_path && (text.starts_with('/') || climbs_out(text))
     }

@@ -86,6 +86,12 @@ impl Resolved {
         self.runnable.code.server_url().is_some()
     }
 
+    /// Says whether it sees the folders of its sandbox, and none but these.
+    pub(crate) fn sees_folders(&self) -> bool {
+        let code = &self.runnable.code;
+        matches!(code, ToolCode::Component(_) | ToolCode::Bridged(_)) && !self.is_elsewhere()
+    }
+
     pub(crate) fn code(&self) -> &ToolCode {
         &self.runnable.code
     }

@@ -49,7 +49,7 @@ impl Story<'_> {
             "arguments": {
                 "given": self.given,
                 "problem": self.problem(),
-                "paths": self.given.then(|| paths.iter().map(|it| it.path.as_str()).collect::<Value>()),
+                "paths": self.given.then(|| paths.as_slice()),
             },
             "findings": self.rehearsal.findings.iter().map(finding).collect::<Value>(),
             "autonomy": autonomy(self.autonomy),
@@ -58,7 +58,7 @@ impl Story<'_> {
                 "profile": grants.profile,
                 "may_touch": show::touches(grants),
                 "timeout_ms": whole_ms(grants.limits.timeout),
-                "paths": paths.iter().map(outlook).collect::<Value>(),
+                "paths": self.rehearsal.outlooks.iter().map(outlook).collect::<Value>(),
                 "tool_refuses": self.tool_refuses,
             },
             "calls": self.calls,
@@ -75,7 +75,8 @@ impl Story<'_> {
             let why = "is absolute or leads out of its folder, so the tool itself would refuse it";
             reason = format!("{reason}; `{}` {why}", visible::line(path));
         }
-        let beyond = self.rehearsal.paths.iter().find(|it| it.says.is_err_and(Fault::is_denial));
+        let outlooks = &self.rehearsal.outlooks;
+        let beyond = outlooks.iter().find(|it| it.says.is_err_and(Fault::is_denial));
         if let (Some(path), true) = (beyond, self.rehearsal.ask.is_ok()) {
             reason = format!("{reason}; the sandbox would refuse a path: {}", met(path));
         }
@@ -108,7 +109,7 @@ impl Story<'_> {
             self.calls.iter().map(|calls| format!("steps:     it {calls}, each decided by itself")),
         );
         lines.extend(self.rests.iter().map(|hold| format!("quarantine: it {}", hold.told())));
-        lines.extend(self.rehearsal.paths.iter().map(|path| format!("path:      {}", met(path))));
+        lines.extend(outlooks.iter().map(|path| format!("path:      {}", met(path))));
         lines.join("\n")
     }
 
@@ -116,7 +117,7 @@ impl Story<'_> {
         if !self.given {
             return "none given: rules about arguments count as they suit the call".to_owned();
         }
-        let paths: Vec<&str> = self.rehearsal.paths.iter().map(|it| it.path.as_str()).collect();
+        let paths = &self.rehearsal.paths;
         let paths = match paths.is_empty() {
             true if self.calls.is_some() => "their paths are those of its steps".to_owned(),
             true => "they hold no path".to_owned(),
