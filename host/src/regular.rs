@@ -176,7 +176,7 @@ fn is_aside(name: &OsStr) -> bool {
     })
 }
 
-/// Opens a file to append to. It and its folders are made where they are missing, for this user
+/// Opens a file to append to, and to read. It and its folders are made where they are missing, for this user
 /// only: it may hold what tools were given.
 ///
 /// # Errors
@@ -192,7 +192,8 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         make_private(folder).map_err(named)?;
     }
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path).map_err(named)
+    let mut options = OpenOptions::new();
+    options.append(true).read(true).create(true).mode(0o600).open(path).map_err(named)
 }
 
 /// Makes a folder and those on the way to it where they are missing, for this user only.

@@ -156,6 +156,11 @@ impl Secrets {
         }
     }
 
+    /// As [`learn`](Self::learn), of secrets that may never be needed: whoever needs one hears that it is missing.
+    pub fn learn_any<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
+        names.into_iter().for_each(|name| drop(self.resolve(name)));
+    }
+
     /// Lets the redactor know a value that nobody looks up: a credential of the host's own. `name`
     /// is no secret's.
     ///

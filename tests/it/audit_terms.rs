@@ -1,6 +1,7 @@
 //! What a policy's `audit` block does: words in the record, copies of it, and how long it stays.
 
-use std::time::Duration;
+use std::fs::File;
+use std::time::{Duration, SystemTime};
 
 use clawhost_core::manifest::{self, Settings, Surroundings};
 use clawhost_core::policy::Destination;
@@ -66,6 +67,18 @@ async fn a_copy_that_cannot_be_made_costs_no_call_and_no_record() {
     host.host().flush(Duration::from_millis(200)).await;
     assert_eq!(host.finished().len(), 1);
     host.check_audit();
+}
+
+#[tokio::test]
+async fn recordings_go_when_they_are_as_old_as_records_that_go() {
+    for (audit, stays) in [("retention: 1d", false), ("log_inputs: false", true)] {
+        let [old, new] = ["old", "new"].map(|name| format!("../audit/recordings/{name}.json"));
+        let host = TestHost::builder().file(&old, "{}").file(&new, "{}");
+        let [old, new] = [old, new].map(|name| host.tool_path(&name));
+        File::open(&old).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let _host = host.document("policy.yaml", &policy(audit)).build().await;
+        assert_eq!((old.exists(), new.exists()), (stays, true), "{audit}");
+    }
 }
 
 #[test]

@@ -85,6 +85,13 @@ async fn a_collector_gets_a_span_for_each_call_and_the_sums() {
     assert_eq!(outcomes, ["ok", "tool-error", "invalid-arguments", "unknown-tool"]);
     let span = received.calls()[0];
     assert!(span.name.starts_with("tool.call read"), "{}", span.name);
+    let of_agents = |index: usize| {
+        ["gen_ai.operation.name", "gen_ai.tool.name", "error.type"]
+            .map(|key| attribute(&received.calls()[index].attributes, key))
+    };
+    let [operation, tool] = ["execute_tool", "read-file"].map(|text| Some(text.to_owned()));
+    assert_eq!(of_agents(0), [operation.clone(), tool.clone(), None]);
+    assert_eq!(of_agents(1), [operation, tool, Some("tool-error".to_owned())]);
     assert!(span.end_time_unix_nano > span.start_time_unix_nano);
     let mut ids: Vec<&[u8]> = received.spans.iter().map(|span| &span.span_id[..]).collect();
     ids.sort_unstable();

@@ -157,6 +157,10 @@ const COLUMNS: [(&str, usize); 8] = [
     ("why", 0),
 ];
 
+/// What a column is widened for at the most; a longer cell stands over the next one. Texts of models and providers
+/// are any length, and nothing can be written in columns of more than 65,535.
+const COLUMN_CHARS_MAX: usize = 256;
+
 /// What stands before the first event, in JSON.
 const BEGIN: &str = "{\"events\": [";
 
@@ -189,7 +193,7 @@ impl<W: io::Write> Out<W> {
     fn line(&mut self, cells: &[String]) -> io::Result<()> {
         let mut line = String::new();
         for (cell, width) in cells.iter().zip(&mut self.widths) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(cell.chars().count().min(COLUMN_CHARS_MAX));
             line.push_str(&format!("{cell:<width$}  "));
         }
         writeln!(self.to, "{}", line.trim_end())
@@ -257,6 +261,21 @@ mod tests {
         let text = String::from_utf8(out.to).unwrap();
         let places: Vec<_> = text.lines().skip(1).map(|line| line.find("c/1")).collect();
         assert_eq!(places[0], places[1], "{text}");
+    }
+
+    #[test]
+    fn a_text_of_any_length_is_written_and_widens_no_column_to_it() {
+        let mut out = Out::new(Vec::new(), false);
+        let long = "x".repeat(usize::from(u16::MAX) + 1);
+        for (tool, error) in [(long.as_str(), long.as_str()), ("short", "why")] {
+            let event =
+                json!({"ts": "t", "agent": "a", "type": "turn", "model": tool, "error": error});
+            out.event(&event).unwrap();
+        }
+        let text = String::from_utf8(out.to).unwrap();
+        let [_, first, last] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+        assert_eq!(first.matches(&long).count(), 2);
+        assert!(last.ends_with("why") && last.len() < 1_000, "{}", last.len());
     }
 
     #[test]

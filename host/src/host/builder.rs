@@ -15,6 +15,7 @@ use super::Host;
 use super::reload::{BuilderOffers, Stock};
 use super::services::{MIGRATIONS, Outside, Services};
 use crate::audit::{self, AuditLog, SigningKey};
+use crate::clock::now_ms;
 use crate::dispatch::{Dispatch, Parts, Terms};
 use crate::engine::{CodeCache, Engine};
 use crate::forward;
@@ -274,9 +275,21 @@ impl HostBuilder {
         let AuditTerms { retention, destinations, .. } = self.manifest.policies.audit();
         let copies = forward::start(destinations, &self.audit_places, client, database);
         let copies = copies.map_err(BuildError::AuditCopy)?;
-        let terms = audit::Terms { retention: *retention, copies, key: self.audit_key.take() };
+        let (retention, key) = (*retention, self.audit_key.take());
+        let terms = audit::Terms { retention, copies, key };
         let audit = AuditLog::open(&self.audit, terms).map_err(BuildError::Audit)?;
+        retention.into_iter().for_each(|keep| self.forget_recordings(keep));
         Ok(Arc::new(audit.without(self.secrets.clone())))
+    }
+
+    /// Removes the recordings that are as old as records that go: they hold more than those.
+    fn forget_recordings(&self, keep: Duration) {
+        let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+        let recordings = Recordings::beside(&self.audit);
+        let forgotten = recordings.and_then(|all| all.forget(now_ms().saturating_sub(keep_ms)));
+        if let Err(error) = forgotten {
+            tracing::warn!("old recordings of calls cannot be removed: {error}.");
+        }
     }
 
     fn engine(&mut self) -> Result<Arc<Engine>, BuildError> {

@@ -84,7 +84,7 @@ impl Services {
     /// Opens them all. Nothing is connected to yet.
     pub(super) async fn open(outside: Outside<'_>) -> Result<Self, DatabaseError> {
         let Outside { manifest, audit, client, database, identities, secrets } = outside;
-        secrets.learn(manifest.secrets());
+        learn(&secrets, manifest);
         let switches = Switches::open(database.clone(), Arc::clone(&audit)).await?;
         let (own, log) = (database.clone(), Arc::clone(&audit));
         let quarantine = Quarantine::open(own, log, Clock::system()).await?;
@@ -171,7 +171,7 @@ impl Services {
 
     /// Keeps what another manifest grants out of sight as well.
     pub(super) fn learn(&self, manifest: &Manifest) {
-        self.secrets.learn(manifest.secrets());
+        learn(&self.secrets, manifest);
     }
 
     /// Returns what the sandboxes of this host reach, beside a folder of compiled code.
@@ -199,6 +199,12 @@ impl Services {
         };
         Gate::new(Arc::clone(manifest), sides)
     }
+}
+
+/// Keeps what a manifest names out of sight, also where an agent has it from elsewhere, as from a file `.env`.
+fn learn(secrets: &Secrets, manifest: &Manifest) {
+    secrets.learn(manifest.secrets());
+    secrets.learn_any(manifest.secrets_of_providers());
 }
 
 /// Tells telemetry what completions use.

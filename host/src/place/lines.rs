@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -88,8 +89,17 @@ pub(crate) fn rotated(path: &Path) -> PathBuf {
 }
 
 fn open_file(path: &Path) -> io::Result<Open> {
-    let file = regular::open_private(path)?;
-    let bytes = file.metadata()?.len();
+    let mut file = regular::open_private(path)?;
+    let mut bytes = file.metadata()?.len();
+    let mut last = *b"\n";
+    if let Some(end) = bytes.checked_sub(1) {
+        file.read_exact_at(&mut last, end)?;
+    }
+    // What a full disk has left of a line does not spoil the next one.
+    if last != *b"\n" {
+        file.write_all(b"\n")?;
+        bytes += 1;
+    }
     Ok(Open { file, bytes })
 }
 
@@ -109,6 +119,17 @@ mod tests {
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(read("t.jsonl"), "{\"event\":\"x\",\"n\":2}\n");
         assert_eq!(read("t.jsonl.1"), "{\"event\":\"x\",\"n\":1}\n");
+    }
+
+    #[tokio::test]
+    async fn what_is_left_of_a_line_spoils_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.jsonl");
+        std::fs::write(&path, "{\"a\":1}\n{\"b").unwrap();
+        let lines = Lines::file(path.clone());
+        lines.write(&["{}"]).await.unwrap();
+        lines.write(&["[]"]).await.unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"a\":1}\n{\"b\n{}\n[]\n");
     }
 
     #[tokio::test]

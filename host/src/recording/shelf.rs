@@ -1,6 +1,8 @@
 //! Where recordings lie: a file each beside the audit log, named by its digest, for its user alone.
 
+use std::ffi::OsString;
 use std::io::{ErrorKind, Read as _};
+use std::time::{Duration, SystemTime};
 
 use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt as _};
 use clawhost_core::digest;
@@ -74,7 +76,22 @@ impl Recordings {
     pub fn remove(&self, digest: &str) -> std::io::Result<()> {
         unless_gone(self.0.remove_file(format!("{FOLDER}/{}", file_name(digest)))).map(|_| ())
     }
+
+    /// Removes those that were kept before `oldest_ms`, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub(crate) fn forget(&self, oldest_ms: i64) -> std::io::Result<()> {
+        let Some(folder) = unless_gone(self.0.open_dir(FOLDER))? else { return Ok(()) };
+        let oldest = Duration::from_millis(u64::try_from(oldest_ms).unwrap_or_default());
+        let mut files = files(&folder)?;
+        files.retain(|(kept, _)| *kept < SystemTime::UNIX_EPOCH + oldest);
+        remove(&folder, &files)
+    }
 }
+
+/// When a file was kept, and its name.
+type Kept = (SystemTime, OsString);
 
 fn file_name(digest: &str) -> String {
     // Whatever a record says, it names a file of this folder.
@@ -82,22 +99,29 @@ fn file_name(digest: &str) -> String {
     format!("{name}{SUFFIX}")
 }
 
-/// Removes the oldest ones. Calls that end at once may be at the same one.
+/// Removes the oldest ones.
 fn make_room(folder: &Dir) -> std::io::Result<()> {
+    let mut files = files(folder)?;
+    files.sort();
+    files.truncate((files.len() + 1).saturating_sub(RECORDINGS_MAX));
+    remove(folder, &files)
+}
+
+/// Returns the files of a folder, also one that a host was about to put in place when it was killed.
+fn files(folder: &Dir) -> std::io::Result<Vec<Kept>> {
     let mut files = Vec::new();
     for entry in folder.entries()? {
         let entry = entry?;
-        // Also a file that a host was about to put in place when it was killed.
         if let Some(facts) = unless_gone(entry.metadata())?.filter(Metadata::is_file) {
             files.push((facts.modified()?.into_std(), entry.file_name()));
         }
     }
-    let over = (files.len() + 1).saturating_sub(RECORDINGS_MAX);
-    files.sort();
-    files
-        .iter()
-        .take(over)
-        .try_for_each(|(_, name)| unless_gone(folder.remove_file(name)).map(|_| ()))
+    Ok(files)
+}
+
+/// Removes these files. Calls that end at once may be at the same one.
+fn remove(folder: &Dir, files: &[Kept]) -> std::io::Result<()> {
+    files.iter().try_for_each(|(_, name)| unless_gone(folder.remove_file(name)).map(|_| ()))
 }
 
 fn unless_gone<T>(found: std::io::Result<T>) -> std::io::Result<Option<T>> {
@@ -178,6 +202,22 @@ mod tests {
             }
         });
         assert!(folder.join("other.json").is_dir());
+    }
+
+    #[test]
+    fn those_that_are_too_old_are_forgotten_and_where_there_are_none_nothing_is() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
+        let shelf = Recordings::beside(&dir).unwrap();
+        shelf.forget(i64::MAX).unwrap();
+        let [old, new] = [1, 2].map(|one| shelf.keep(&recording(one)).unwrap());
+        let file = std::fs::File::open(temp.path().join(FOLDER).join(file_name(&old))).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_millis(7)).unwrap();
+        let there = || [&old, &new].map(|digest| shelf.find(digest).unwrap().is_some());
+        shelf.forget(7).unwrap();
+        assert_eq!(there(), [true, true]);
+        shelf.forget(8).unwrap();
+        assert_eq!(there(), [false, true]);
     }
 
     #[test]

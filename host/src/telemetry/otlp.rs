@@ -105,6 +105,7 @@ impl Otlp {
         facts.remove("stages");
         whole.attributes = facts.into_iter().map(attribute).collect();
         if let Event::Call(call) = &record.event {
+            whole.attributes.extend(by_convention(call));
             return self.of_call(call, whole);
         }
         let what = format!("{} {index} {:?}", record.time_ms, record.event);
@@ -218,6 +219,17 @@ fn attribute((key, fact): (String, Value)) -> KeyValue {
         Value::String(text) => KeyValue::new(key, text),
         other => KeyValue::new(key, other.to_string()),
     }
+}
+
+/// Returns what OpenTelemetry's conventions for agents call the same: whatever reads traces of agents finds tool calls
+/// by these.
+fn by_convention(call: &CallEvent) -> impl Iterator<Item = KeyValue> {
+    let of_call = [
+        KeyValue::new("gen_ai.operation.name", "execute_tool"),
+        KeyValue::new("gen_ai.tool.name", call.tool.clone()),
+    ];
+    let failed = (call.outcome != "ok").then(|| KeyValue::new("error.type", call.outcome));
+    of_call.into_iter().chain(failed)
 }
 
 /// Sends what the crates have made: to the collector, without the headers they add from the

@@ -107,6 +107,14 @@ impl Manifest {
         granted.chain(servers).chain(self.services.iter().flat_map(Granted::secrets))
     }
 
+    /// Returns the names of the secrets that its providers and those who take its telemetry are shown. It may ask
+    /// none of them, ever.
+    pub fn secrets_of_providers(&self) -> impl Iterator<Item = &str> {
+        let providers = self.providers.iter().map(|provider| &provider.auth.secret_ref);
+        let exporters = self.telemetry.iter().flat_map(|telemetry| &telemetry.exporters);
+        providers.chain(exporters.map(|exporter| &exporter.secret)).flatten().map(String::as_str)
+    }
+
     /// Returns the version of the document of that kind and name, where it has one.
     pub fn version_of(&self, kind: Kind, name: &str) -> Option<&str> {
         self.versions.of(kind, name).flatten()

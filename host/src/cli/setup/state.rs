@@ -7,6 +7,7 @@ use cap_std::fs::Dir;
 use clawhost_core::error::exit;
 use clawhost_core::limits::DOCUMENT_BYTES_MAX;
 use clawhost_core::manifest::{PinMode, ReleaseSettings, Settings};
+use clawhost_core::visible;
 
 use super::documents::config;
 use super::keys::opened_secrets;
@@ -75,9 +76,18 @@ pub(in crate::cli) fn state_path(args: &StateArgs) -> Result<(PathBuf, bool), Fa
     Ok((path, state.is_some()))
 }
 
+/// Opens the folder of the audit log, which is made where it is missing. Where hosts ran before, that it is missing
+/// is said.
 pub(super) fn audit_folder(state: &StateDir) -> Result<Dir, Fail> {
     let dir = Dir::open_ambient_dir(state.path(), cap_std::ambient_authority());
     let opened = dir.and_then(|dir| {
+        // From here on `audit verify` finds a log that holds.
+        if dir.exists(CREDENTIALS_FILE) && !dir.exists(AUDIT_FOLDER) {
+            let folder = visible::line(&state.path().join(AUDIT_FOLDER).to_string_lossy());
+            tracing::warn!(
+                "{folder}: a host ran here, and its audit log is gone: a new one begins"
+            );
+        }
         dir.create_dir_all(AUDIT_FOLDER)?;
         dir.open_dir(AUDIT_FOLDER)
     });
@@ -242,8 +252,31 @@ pub(super) fn nobodys_log(state: &StateDir) -> Result<AuditLog, Fail> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Seek as _};
+
     use super::*;
     use crate::audit::Event;
+
+    #[test]
+    fn that_the_log_of_earlier_hosts_is_gone_is_said_where_a_new_one_begins() {
+        let root = tempfile::tempdir().unwrap();
+        let mut shown = tempfile::tempfile().unwrap();
+        let writer = Arc::new(shown.try_clone().unwrap());
+        let subscriber = tracing_subscriber::fmt().with_writer(writer).with_ansi(false).finish();
+        let begin = || {
+            let (state, _) = opened(&Settings::default(), Some(root.path())).unwrap();
+            audit_folder(&state).unwrap();
+        };
+        tracing::subscriber::with_default(subscriber, || {
+            (0..2).for_each(|_| begin());
+            std::fs::remove_dir(root.path().join(AUDIT_FOLDER)).unwrap();
+            (0..2).for_each(|_| begin());
+        });
+        let mut text = String::new();
+        shown.rewind().unwrap();
+        shown.read_to_string(&mut text).unwrap();
+        assert_eq!(text.matches("its audit log is gone: a new one begins").count(), 1, "{text}");
+    }
 
     #[test]
     fn the_log_of_a_look_lies_nowhere_and_begins_only_where_a_host_s_could() {
