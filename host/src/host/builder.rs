@@ -246,7 +246,8 @@ impl HostBuilder {
         services.approvals.reach().allow_elicitation(self.elicitation);
         let shelf = Arc::new(Shelf::default());
         let (kept, releases) = (database.clone(), self.offers.releases.as_ref());
-        let touched = services.heed(kept, releases, Arc::clone(&shelf));
+        // The first shelf itself would be kept with all that is on it, whatever takes its place.
+        let touched = services.heed(kept, releases, shelf.successor());
         let stock = Stock { engine, database, audit, offers: self.offers, touched };
         let watcher = stock.open(&manifest, &services, &shelf).await?;
         let gate = services.gate(&manifest, &self.limits);

@@ -140,3 +140,44 @@ fn fixed(old: &Manifest, new: &Manifest) -> Vec<&'static str> {
     .filter_map(|(what, is_same)| (!is_same).then_some(what))
     .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use cap_std::ambient_authority;
+    use cap_std::fs::Dir;
+    use clawhost_core::manifest::{self, OneDocument, Surroundings};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::HostBuilder;
+    use crate::registry::DEFAULT_MANIFEST;
+
+    fn nothing() -> Manifest {
+        let profiles = manifest::builtin_profiles(Path::new("/")).unwrap();
+        let around = Surroundings { directory: Path::new("/"), profiles: &profiles };
+        let claw = OneDocument(DEFAULT_MANIFEST.as_bytes().to_vec());
+        let mut manifest = manifest::load(&claw, &["claw.yaml".into()], around).unwrap();
+        manifest.tools.clear();
+        manifest
+    }
+
+    #[tokio::test]
+    async fn what_a_reload_replaces_is_gone_with_its_servers() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        let host = HostBuilder::new(nothing(), record).build().await.unwrap();
+        for _ in 0..2 {
+            let shelf = Arc::downgrade(&host.0.dispatch.terms().shelf);
+            host.reload(nothing()).await.unwrap();
+            let gone = async {
+                while shelf.strong_count() > 0 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            timeout(Duration::from_secs(60), gone).await.unwrap();
+        }
+    }
+}

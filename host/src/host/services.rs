@@ -127,12 +127,13 @@ impl Services {
     }
 
     /// Heeds what others write to the store and to the embedded registry (verbs of the operator, hosts beside this
-    /// one) as long as anybody has what this returns, which then changes.
+    /// one) as long as anybody has what this returns, which then changes. Whoever waits for a change of `shelf` hears of
+    /// switches, too.
     pub(super) fn heed(
         &self,
         database: Database,
         releases: Option<&Releases>,
-        shelf: Arc<Shelf>,
+        shelf: Shelf,
     ) -> watch::Receiver<i64> {
         let (tell, told) = watch::channel(0);
         let (switches, quarantine) = (self.switches.clone(), self.quarantine.clone());

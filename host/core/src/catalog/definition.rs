@@ -1,10 +1,10 @@
 //! What a component, or a document, says of a tool, and what of it is taken.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::names::check_name;
 use crate::limits::{TOOL_DESCRIPTION_BYTES_MAX, TOOL_NAME_BYTES_MAX, TOOL_SCHEMA_BYTES_MAX};
-use crate::truncate;
+use crate::{digest, truncate};
 
 /// A tool as its component (or document) describes it: MCP's shape.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -39,6 +39,13 @@ impl ToolDefinition {
             output_schema: None,
             annotations: Annotations::default(),
         }
+    }
+
+    /// Says whether it says what `other` says, as far as a digest tells: what is remembered of a tool has its numbers in
+    /// canonical form, and its server may write 1.0 where that has 1.
+    pub fn says_the_same_as(&self, other: &Self) -> bool {
+        let canonical = |one: &Self| digest::canonical(&json!(one));
+        self == other || (self.name == other.name && canonical(self) == canonical(other))
     }
 }
 
@@ -151,6 +158,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_is_remembered_of_a_tool_says_the_same_however_its_server_writes_numbers() {
+        let tool = |least: Value| ToolDefinition {
+            name: "t".to_owned(),
+            title: None,
+            description: "d".to_owned(),
+            input_schema: json!({"type": "object", "properties": {"x": {"minimum": least}}}),
+            output_schema: Some(Value::Null),
+            annotations: Annotations::default(),
+        };
+        for (said, least) in
+            [(json!(0.0), json!(0)), (json!(1.0), json!(1)), (json!(0.5), json!(0.5))]
+        {
+            let said = tool(said);
+            let remembered = digest::canonical(&json!(said));
+            let remembered: ToolDefinition = serde_json::from_str(&remembered).unwrap();
+            assert!(remembered.says_the_same_as(&said) && tool(least).says_the_same_as(&said));
+            assert!(!remembered.says_the_same_as(&tool(json!(2))));
+        }
+    }
 
     #[test]
     fn an_argument_that_claude_does_not_take_is_named() {

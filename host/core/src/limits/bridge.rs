@@ -16,6 +16,8 @@ limits! {
     BRIDGE_REQUESTS_MAX: usize = 64;
     /// Times at once that an HTTP server is told that nobody waits any longer: each holds a connection for a second at most.
     BRIDGE_CANCELS_MAX: usize = 8;
+    /// Requests of one bridged program's own that wait for their answers at the same time, each of 1 KiB or of what a client answers. With more it does not read, and those are not answered.
+    BRIDGE_ANSWERS_MAX: usize = 1_024;
     /// Requests to one program that nobody waits for any longer and that it may still answer. With more, nobody is asked what it wants to know for a while: it might want it for one that is forgotten.
     BRIDGE_LEFT_MAX: usize = 1_024;
     /// Time after which a program has given up a request that was cancelled and not answered, and asks nothing for it any longer: twice a tool's own time.

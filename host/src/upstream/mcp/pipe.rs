@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawhost_core::limits::{
-    BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_STOP_MS, GUEST_LOG_LINE_BYTES_MAX, WRAP_UNASKED_BYTES_MAX,
-    WRAP_UNASKED_MAX,
+    BRIDGE_ANSWERS_MAX, BRIDGE_MESSAGE_BYTES_MAX, BRIDGE_STOP_MS, GUEST_LOG_LINE_BYTES_MAX,
+    WRAP_UNASKED_BYTES_MAX, WRAP_UNASKED_MAX,
 };
 use futures_util::FutureExt as _;
 use serde_json::{Map, Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStdin, ChildStdout};
-use tokio::sync::{Notify, broadcast, mpsc};
+use tokio::sync::{Notify, Semaphore, broadcast, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +66,8 @@ impl Pipe {
             waiting: Arc::clone(&waiting),
             unasked: unasked.downgrade(),
         };
-        let hears = Hears { back, changed, granted, secrets, waiting, unasked };
+        let answers = Arc::new(Semaphore::new(BRIDGE_ANSWERS_MAX));
+        let hears = Hears { answers, back, changed, granted, secrets, waiting, unasked };
         (pipe, Driver { child, complaints, outgoing, hears })
     }
 
@@ -172,6 +173,8 @@ async fn write_all(input: Option<ChildStdin>, mut outgoing: mpsc::Receiver<Strin
 /// What becomes of what the server says.
 #[derive(Debug)]
 struct Hears {
+    /// What is still to be answered of its own requests.
+    answers: Arc<Semaphore>,
     back: mpsc::Sender<String>,
     /// Is told when the server's tools have changed.
     changed: Arc<Notify>,
@@ -239,8 +242,10 @@ impl Hears {
     }
 
     /// Answers a request of the server's own: at once, or where somebody is asked for the one call that runs,
-    /// when they have answered. A server that does not read is not answered.
+    /// when they have answered, and where it asks faster than it reads, when it reads. One that does not read at all
+    /// is not answered any longer.
     fn asked(&self, id: Value, method: String, params: Value) {
+        let Ok(place) = Arc::clone(&self.answers).try_acquire_owned() else { return };
         let only = self.waiting.only();
         let (granted, back) = (self.granted.clone(), self.back.clone());
         let answer = async move {
@@ -251,7 +256,10 @@ impl Hears {
             };
             let answer = Granted::answer(granted.as_deref(), asks, caller);
             let answer = over.run_until_cancelled(answer).await;
-            drop(back.try_send(answer.unwrap_or_else(|| message::denial(&id, &method, NOBODY))));
+            let answer = answer.unwrap_or_else(|| message::denial(&id, &method, NOBODY));
+            // It may have ended by then.
+            drop(back.send(answer).await);
+            drop(place);
         };
         let mut answer = Box::pin(answer);
         if answer.as_mut().now_or_never().is_none() {

@@ -95,7 +95,7 @@ impl Server {
         let called = async {
             let caller = self.heard(caller)?;
             let session = self.session(deadline).await?;
-            if accepted.is_some_and(|it| !self.0.offers.borrow().tools.contains(it)) {
+            if accepted.is_some_and(|it| !self.says(it)) {
                 return Err(Failure::Changed);
             }
             let arguments = on_one_line(arguments);
@@ -181,6 +181,12 @@ impl Server {
             // A task that panicked has ended as well.
             drop(task.await);
         }
+    }
+
+    /// Says whether it says of a tool what was `accepted`.
+    fn says(&self, accepted: &ToolDefinition) -> bool {
+        let offers = self.0.offers.borrow();
+        offers.tools.iter().any(|tool| tool.says_the_same_as(accepted))
     }
 
     /// Returns the schema of the arguments of `tool`, where they may have to be repeated.

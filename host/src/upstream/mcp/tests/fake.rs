@@ -159,6 +159,7 @@ impl Fake {
             }
             "elicits" if params["arguments"]["silent"] == true => return,
             "asks" | "elicits" => self.ask(),
+            "asks-at-once" => ask_at_once(100),
             "modern" => params.to_string(),
             "reads" => {
                 let path = params["arguments"]["path"].as_str().unwrap();
@@ -257,6 +258,16 @@ impl Fake {
         }
         Value::Array(codes).to_string()
     }
+}
+
+/// Asks for so many things before it reads an answer, and returns how many were answered, each once.
+fn ask_at_once(count: u64) -> String {
+    let ask =
+        |n| json!({"jsonrpc": "2.0", "id": n, "method": "sampling/createMessage"}).to_string();
+    say(&(0..count).map(ask).collect::<Vec<_>>().join("\n"));
+    let told = (0..count).map_while(|_| hear());
+    let told = told.map(|line| serde_json::from_str::<Value>(&line).unwrap()["id"].as_u64());
+    told.collect::<std::collections::BTreeSet<_>>().len().to_string()
 }
 
 pub(super) fn discovered() -> Value {

@@ -243,6 +243,12 @@ async fn m15_what_a_server_asks_for_is_refused() {
     assert_eq!(error.kind, ErrorKind::Sandbox);
 }
 
+#[tokio::test]
+async fn m15_a_server_that_asks_for_much_at_once_is_answered_each_time() {
+    let Some(server) = start("asks-at-once") else { return };
+    assert_eq!(echo(&server, "{}").await.unwrap(), "100");
+}
+
 /// Returns a caller whose client can do `capability`, and where it is asked.
 fn asking(capability: &str) -> (Caller, Arc<Asks>) {
     let asks = Arc::new(Asks::default());
