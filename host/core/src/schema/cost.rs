@@ -19,7 +19,7 @@ use crate::limits::{SCHEMA_NESTING_MAX, SCHEMA_PATTERN_BYTES_MAX, SCHEMA_PATTERN
 /// Characters of a string that cost as much as visiting one value, each time that it is read.
 const CHARS_PER_VISIT: u64 = 64;
 /// What parsing a string costs, in times that it is read: what its content is, or its format.
-const PARSING_READS: u64 = 8;
+const PARSING_READS: u64 = 16;
 
 /// Sizes that a pattern is tried at: the first at which it compiles is its weight.
 const PATTERN_SIZES_BYTES: [u64; 6] =
