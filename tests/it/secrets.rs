@@ -212,18 +212,6 @@ async fn reading(profile: &str, secrets: Secrets) -> TestHost {
 }
 
 #[tokio::test]
-async fn the_keys_of_providers_and_collectors_are_kept_out_of_sight_before_anybody_asks_them() {
-    const PROVIDER: &str = "claw: \"0.3.0\"\nkind: Provider\nmetadata: {name: far}\nspec: {protocol: openai-compatible, endpoint: \"http://127.0.0.1:9/v1\", model: m, auth: {type: bearer, secret_ref: PROVIDER_KEY}}";
-    const TELEMETRY: &str = "claw: \"0.3.0\"\nkind: Telemetry\nmetadata: {name: far}\nspec:\n  exporters: [{type: webhook, endpoint: \"http://127.0.0.1:9/\", auth: {type: bearer, secret_ref: HOOK_KEY}}]";
-    let secrets = secrets(&[("PROVIDER_KEY", VALUE), ("HOOK_KEY", "another-value-of-it")]);
-    let host = TestHost::builder().secrets(secrets).document("provider.yaml", PROVIDER);
-    let host = host.document("telemetry.yaml", TELEMETRY);
-    let host = host.file("dot.env", &format!("{VALUE} another-value-of-it")).build().await;
-    let read = host.ask("read_file", json!({"path": "dot.env"})).await.to_string();
-    assert!(read.contains("[redacted:PROVIDER_KEY] [redacted:HOOK_KEY]"), "{read}");
-}
-
-#[tokio::test]
 async fn under_environment_the_guest_has_the_value_and_a_missing_one_fails_the_call() {
     let granted = "secrets: [{name: TOKEN}]";
     let host = reading(granted, secrets(&[("TOKEN", VALUE)])).await;
