@@ -26,8 +26,8 @@ pub(super) const NEWEST_SUFFIX: &str = ".newest";
 pub(super) const CHAIN_SUFFIXES: [&str; 5] =
     [UNNAMED_SUFFIX, NEWEST_SUFFIX, SIGNATURES_SUFFIX, HEAD_SUFFIX, LOG_SUFFIX];
 
-/// The longest line: a record has its place in the chain beside what is bounded.
-const LINE_BYTES_MAX: usize = 2 * AUDIT_RECORD_BYTES_MAX;
+/// The longest line: a record has its place in the chain beside what is bounded. A longer one is neither read nor written.
+pub(super) const LINE_BYTES_MAX: usize = 2 * AUDIT_RECORD_BYTES_MAX;
 
 pub(super) fn create(dir: &Dir, name: &str, appending: bool) -> std::io::Result<File> {
     dir.open_with(

@@ -14,8 +14,8 @@ use tokio::sync::watch;
 use super::copies::{Copies, Copy};
 use super::facts::Facts;
 use super::files::{
-    HEAD_SUFFIX, LOG_SUFFIX, NEWEST, NEWEST_SUFFIX, SIGNATURES_SUFFIX, UNNAMED_SUFFIX, create,
-    remove,
+    HEAD_SUFFIX, LINE_BYTES_MAX, LOG_SUFFIX, NEWEST, NEWEST_SUFFIX, SIGNATURES_SUFFIX,
+    UNNAMED_SUFFIX, create, remove,
 };
 use super::head::{self, Ends};
 use super::key::{PublicKey, SigningKey};
@@ -242,6 +242,11 @@ impl AuditLog {
         let chain = &mut *self.its_turn();
         let now_ms = now_ms();
         let mut line = draft.line(chain.records, &chain.last_hash, now_ms);
+        if line.len() > LINE_BYTES_MAX {
+            return Err(std::io::Error::other(
+                "the record is longer than a line of the log may be",
+            ));
+        }
         let hash = digest::sha256(line.as_bytes());
         line.push('\n');
         if chain.broken {
@@ -400,6 +405,19 @@ mod tests {
         log.chain.lock().broken = false;
         log.note(Event::Reloaded, []).unwrap();
         assert_eq!(missing.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_record_that_could_not_be_read_back_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+        let log = AuditLog::open(&dir, Terms::default()).unwrap();
+        for bytes in [LINE_BYTES_MAX, LINE_BYTES_MAX / 2] {
+            let noted = log.note(Event::Reloaded, [("name", "x".repeat(bytes).as_str())]);
+            assert_eq!(noted.is_ok(), bytes < LINE_BYTES_MAX);
+        }
+        let report = log.verify().unwrap().remove(0);
+        assert_eq!((report.records, report.broken), (2, None));
     }
 
     #[test]
