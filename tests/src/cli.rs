@@ -82,6 +82,8 @@ impl Cli {
                 std::fs::copy(&path, fresh.state().join(path.file_name().unwrap())).unwrap();
             }
         }
+        // A host that made credentials has begun a log, too.
+        std::fs::create_dir_all(fresh.state().join("audit")).unwrap();
         owner_only(&fresh.state());
         fresh
     }
