@@ -64,15 +64,23 @@ async fn sending(bound: &Echo, other: &Echo, secrets: Secrets) -> TestHost {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_keys_of_providers_and_collectors_are_kept_out_of_sight_before_anybody_asks_them() {
+async fn the_keys_of_whom_a_host_may_ask_are_kept_out_of_sight_before_it_does() {
     const PROVIDER: &str = "claw: \"0.3.0\"\nkind: Provider\nmetadata: {name: far}\nspec: {protocol: openai-compatible, endpoint: \"http://127.0.0.1:9/v1\", model: m, auth: {type: bearer, secret_ref: PROVIDER_KEY}}";
     const TELEMETRY: &str = "claw: \"0.3.0\"\nkind: Telemetry\nmetadata: {name: far}\nspec:\n  exporters: [{type: webhook, endpoint: \"http://127.0.0.1:9/\", auth: {secret_ref: HOOK_KEY}}]";
-    let secrets = secrets(&[("PROVIDER_KEY", VALUE), ("HOOK_KEY", "another-value-of-it")]);
-    let host = TestHost::builder().secrets(secrets).document("provider.yaml", PROVIDER);
-    let host = host.document("telemetry.yaml", TELEMETRY);
-    let host = host.file("dot.env", &format!("{VALUE} another-value-of-it")).build().await;
+    const CHANNELS: &str =
+        "version: 1\nchannels: {far: {webhook: \"http://127.0.0.1:9/\", secret: CHANNEL_KEY}}";
+    const KEYS: &[(&str, &str)] = &[
+        ("PROVIDER_KEY", VALUE),
+        ("HOOK_KEY", "another-value-of-it"),
+        ("CHANNEL_KEY", "one-more-value-of-it"),
+    ];
+    let host = TestHost::builder().secrets(secrets(KEYS)).runtime_file(CHANNELS);
+    let host = host.document("provider.yaml", PROVIDER).document("telemetry.yaml", TELEMETRY);
+    let texts = KEYS.iter().map(|(_, value)| *value).collect::<Vec<_>>().join(" ");
+    let host = host.file("dot.env", &texts).build().await;
     let read = host.ask("read_file", json!({"path": "dot.env"})).await.to_string();
-    assert!(read.contains("[redacted:PROVIDER_KEY] [redacted:HOOK_KEY]"), "{read}");
+    let shown = "[redacted:PROVIDER_KEY] [redacted:HOOK_KEY] [redacted:CHANNEL_KEY]";
+    assert!(read.contains(shown), "{read}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -205,7 +205,7 @@ impl Services {
 /// Keeps what a manifest names out of sight, also where an agent has it from elsewhere, as from a file `.env`.
 fn learn(secrets: &Secrets, manifest: &Manifest) {
     secrets.learn(manifest.secrets());
-    secrets.learn_any(manifest.secrets_of_providers());
+    secrets.learn_any(manifest.outgoing_secrets());
 }
 
 /// Tells telemetry what completions use.

@@ -107,12 +107,14 @@ impl Manifest {
         granted.chain(servers).chain(self.services.iter().flat_map(Granted::secrets))
     }
 
-    /// Returns the names of the secrets that its providers and those who take its telemetry are shown. It may ask
-    /// none of them, ever.
-    pub fn secrets_of_providers(&self) -> impl Iterator<Item = &str> {
+    /// Returns the names of the secrets that its providers, its channels and those who take its telemetry are shown. It
+    /// may reach none of them, ever.
+    pub fn outgoing_secrets(&self) -> impl Iterator<Item = &str> {
         let providers = self.providers.iter().map(|provider| &provider.auth.secret_ref);
+        let channels = self.channels.values().map(|channel| &channel.secret);
         let exporters = self.telemetry.iter().flat_map(|telemetry| &telemetry.exporters);
-        providers.chain(exporters.map(|exporter| &exporter.secret)).flatten().map(String::as_str)
+        let exporters = exporters.map(|exporter| &exporter.secret);
+        providers.chain(channels).chain(exporters).flatten().map(String::as_str)
     }
 
     /// Returns the version of the document of that kind and name, where it has one.
