@@ -2,7 +2,7 @@
 //!
 //! Deliberately absent: any look inside a line.
 
-use std::io;
+use std::{io, mem};
 
 use clawhost_core::limits::LINE_BEGINNING_BYTES_MAX;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
@@ -22,12 +22,16 @@ pub(crate) struct Lines<R> {
     reader: R,
     bytes_max: usize,
     ended: bool,
+    /// What is kept of the line that has begun.
+    text: Vec<u8>,
+    /// Its bytes in all, where one has begun.
+    bytes: Option<usize>,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// Returns the lines of `reader`.
     pub(crate) const fn new(reader: R, bytes_max: usize) -> Self {
-        Self { reader, bytes_max, ended: false }
+        Self { reader, bytes_max, ended: false, text: Vec::new(), bytes: None }
     }
 
     /// Says whether the line that was returned last ended in a newline: what the stream ends in may be the beginning
@@ -43,45 +47,45 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
 
     /// Returns the next line, or nothing at the end. The last line needs no newline.
     ///
-    /// Not cancel safe: a dropped future loses the part of a line it has read.
+    /// Cancel safe: the part of a line that a dropped future has read is there for the next.
     ///
     /// # Errors
     /// What the stream says.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
         // Lines that are there already would be read without a turn for anybody else.
         tokio::task::coop::consume_budget().await;
-        let mut text = Vec::new();
-        let (mut started, mut bytes) = (false, 0_usize);
         loop {
             let chunk = match self.reader.fill_buf().await {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 other => other?,
             };
             if chunk.is_empty() {
-                return Ok(started.then(|| self.finish(text, bytes)));
+                return Ok(self.finish());
             }
-            started = true;
             let mut parts = chunk.splitn(2, |byte| *byte == b'\n');
             let part = parts.next().unwrap_or_default();
             self.ended = parts.next().is_some();
-            if bytes <= self.bytes_max {
-                text.extend_from_slice(part);
+            let before = self.bytes.unwrap_or_default();
+            if before <= self.bytes_max {
+                self.text.extend_from_slice(part);
             }
-            bytes = bytes.saturating_add(part.len());
-            if text.len() > self.bytes_max {
-                text.truncate(LINE_BEGINNING_BYTES_MAX.min(self.bytes_max));
-                text.shrink_to_fit();
+            self.bytes = Some(before.saturating_add(part.len()));
+            if self.text.len() > self.bytes_max {
+                self.text.truncate(LINE_BEGINNING_BYTES_MAX.min(self.bytes_max));
+                self.text.shrink_to_fit();
             }
             let used = part.len() + usize::from(self.ended);
             self.reader.consume(used);
             if self.ended {
-                return Ok(Some(self.finish(text, bytes)));
+                return Ok(self.finish());
             }
         }
     }
 
-    fn finish(&self, text: Vec<u8>, bytes: usize) -> Line {
-        if bytes > self.bytes_max { Line::TooLong(text, bytes) } else { Line::Text(text) }
+    /// Returns the line that has begun.
+    fn finish(&mut self) -> Option<Line> {
+        let (text, bytes) = (mem::take(&mut self.text), self.bytes.take()?);
+        Some(if bytes > self.bytes_max { Line::TooLong(text, bytes) } else { Line::Text(text) })
     }
 }
 
@@ -103,7 +107,8 @@ pub(crate) async fn first_line<R: AsyncBufRead + Unpin>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::BufReader;
+    use futures_util::FutureExt as _;
+    use tokio::io::{AsyncWriteExt as _, BufReader};
 
     async fn all(input: &[u8], buffer: usize, bytes_max: usize) -> Vec<Line> {
         let mut lines = Lines::new(BufReader::with_capacity(buffer, input), bytes_max);
@@ -133,6 +138,20 @@ mod tests {
             assert_eq!(lines.next().await.unwrap(), Some(text(read)));
             assert_eq!(lines.ended(), ended, "{read}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_line_that_was_given_up_halfway_is_whole_for_who_reads_on() {
+        let (mut near, far) = tokio::io::duplex(64);
+        let mut lines = Lines::new(BufReader::new(far), 11);
+        near.write_all(b"half").await.unwrap();
+        assert!(lines.next().now_or_never().is_none());
+        near.write_all(b" a line\nnext").await.unwrap();
+        assert_eq!(lines.next().await.unwrap(), Some(text("half a line")));
+        assert!(lines.next().now_or_never().is_none());
+        drop(near);
+        assert_eq!(lines.next().await.unwrap(), Some(text("next")));
+        assert!(!lines.ended() && lines.next().await.unwrap().is_none());
     }
 
     #[tokio::test]

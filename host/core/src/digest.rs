@@ -83,6 +83,11 @@ pub fn canonical(value: &Value) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
+/// Says whether two values have one digest: what was kept in canonical form is read with 0 where somebody wrote 0.0.
+pub fn is_same(one: &Value, other: &Value) -> bool {
+    one == other || canonical(one) == canonical(other)
+}
+
 /// Appends a member of an object that is a text, in canonical form, which is valid UTF-8.
 pub fn append_text(object: &mut Vec<u8>, name: &str, text: &str) {
     write_json(name, object);
@@ -171,6 +176,16 @@ mod tests {
         let b: Value = serde_json::from_str(r#"{"a":[true,null],"b":1}"#).unwrap();
         assert_eq!(of_json(&a), of_json(&b));
         assert_ne!(of_json(&a), of_json(&json!({"a": [true, null], "b": 2})));
+    }
+
+    #[test]
+    fn what_was_read_in_canonical_form_is_the_same_as_what_was_written() {
+        for value in [json!({"x": [0.0, 1.0, -0.0, 1e30]}), json!({"x": 1}), json!("0.0")] {
+            let read: Value = serde_json::from_str(&canonical(&value)).unwrap();
+            assert!(is_same(&value, &read) && is_same(&read, &value), "{value}");
+            assert!(!is_same(&value, &json!({"x": 2})));
+        }
+        assert!(!is_same(&json!(0), &json!("0")) && !is_same(&json!(0.5), &json!(0)));
     }
 
     #[test]

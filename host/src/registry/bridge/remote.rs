@@ -133,7 +133,8 @@ fn described(
     let stated = hints(own);
     let is_now = |key| stated.hint(key).is_none_or(|is| now.annotations.hint(key) == Some(is));
     if Annotations::KEYS.into_iter().all(is_now)
-        && (&own.description, &own.input_schema) == (&now.description, &now.input_schema)
+        && own.description == now.description
+        && digest::is_same(&own.input_schema, &now.input_schema)
     {
         return Ok(Some(stated));
     }

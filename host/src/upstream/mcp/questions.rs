@@ -162,7 +162,7 @@ pub(super) fn passed_on(server: &str, mut asked: Value) -> Option<Value> {
 /// Says whether a client may be asked this; what it may not be told to do is taken out.
 fn is_known(request: &mut Value) -> bool {
     let is_form = |request: &Value| {
-        let mode = request.pointer("/params/mode").and_then(Value::as_str);
+        let mode = request.pointer("/params/mode");
         mode.is_none_or(|mode| mode == "form")
     };
     match request.get("method").and_then(Value::as_str) {
@@ -197,6 +197,7 @@ mod tests {
         let long = "x".repeat(REPLY_BYTES_MAX);
         for wrong in [
             json!({"method": "elicitation/create", "params": {"mode": "url", "url": "https://x.example"}}),
+            json!({"method": "elicitation/create", "params": {"mode": ["url"], "url": "https://x.example"}}),
             json!({"method": "tools/call", "params": {}}),
             json!({"method": "roots/list", "params": {"x": long}}),
             json!(7),

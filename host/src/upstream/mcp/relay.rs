@@ -141,6 +141,9 @@ impl Server {
             }
             Failure::Busy => NoResult::Silent("too many requests wait for the server"),
             Failure::Timeout => NoResult::Silent("the server did not answer in time"),
+            Failure::Wrong(_) => {
+                NoResult::Silent("the server gave no answer that can be passed on")
+            }
             _ => NoResult::Silent("the server is not there"),
         }
     }

@@ -17,14 +17,15 @@ const OWN_META: &str = "clawhost/";
 /// Reads a result of `tools/call`.
 pub(super) fn read(result: Value) -> Result<ToolReply, Failure> {
     let Value::Object(mut result) = result else { return Err(wrong("the result is no object")) };
-    match result.get("resultType").and_then(Value::as_str) {
-        None | Some("complete") => {}
-        Some("input_required") => return Err(Failure::InputRequired(Value::Object(result))),
+    let kind = result.get("resultType").filter(|kind| !kind.is_null());
+    match kind.map(Value::as_str) {
+        None | Some(Some("complete")) => {}
+        Some(Some("input_required")) => return Err(Failure::InputRequired(Value::Object(result))),
         Some(_) => return Err(wrong("the result is of an unknown type")),
     }
     let mut reply = ToolReply {
+        is_error: is_error(result.get("isError"))?,
         structured: result.remove("structuredContent"),
-        is_error: result.get("isError").and_then(Value::as_bool).unwrap_or_default(),
         meta: object(result.remove("_meta")),
         ..ToolReply::default()
     };
@@ -35,6 +36,15 @@ pub(super) fn read(result: Value) -> Result<ToolReply, Failure> {
         add(&mut reply.extras, at, extras);
     }
     Ok(reply)
+}
+
+/// Says whether a result is one of a failure. What says neither is not taken for a success.
+fn is_error(said: Option<&Value>) -> Result<bool, Failure> {
+    match said {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(is_error)) => Ok(*is_error),
+        Some(_) => Err(wrong("the `isError` of the result is neither true nor false")),
+    }
 }
 
 pub(super) fn list(content: Option<Value>) -> Result<Vec<Value>, Failure> {
@@ -157,11 +167,15 @@ mod tests {
             json!({"content": [{"type": "resource", "resource": {"uri": "x:1"}}]}),
             json!({"content": [{"type": "hologram", "text": "x"}]}),
             json!({"content": [], "resultType": "task"}),
+            json!({"content": [], "resultType": ["input_required"]}),
+            json!({"content": [], "isError": "true"}),
+            json!({"content": [], "isError": 1}),
         ] {
             assert!(matches!(read(result.clone()), Err(Failure::Wrong(_))), "{result}");
         }
         let asks = json!({"resultType": "input_required", "inputRequests": {}});
         assert_eq!(read(asks.clone()), Err(Failure::InputRequired(asks)));
         assert_eq!(read(json!({"structuredContent": null})).unwrap().structured, Some(Value::Null));
+        assert!(!read(json!({"content": [], "isError": null})).unwrap().is_error);
     }
 }

@@ -121,7 +121,8 @@ fn read(tool: &Value) -> Option<ToolDefinition> {
         title: text("title"),
         description: text("description").unwrap_or_default(),
         input_schema: tool.get("inputSchema").cloned().unwrap_or_default(),
-        output_schema: tool.get("outputSchema").cloned(),
+        // A library writes null of what it has not.
+        output_schema: tool.get("outputSchema").filter(|schema| !schema.is_null()).cloned(),
         annotations: Annotations::of(hint),
     })
 }
@@ -131,6 +132,13 @@ mod tests {
     use clawhost_core::bridged;
 
     use super::*;
+
+    #[test]
+    fn a_schema_that_is_null_is_none() {
+        let tool = json!({"name": "t", "title": null, "inputSchema": {"type": "object"}, "outputSchema": null, "annotations": null});
+        let read = read(&tool).unwrap();
+        assert_eq!((read.output_schema, read.title), (None, None));
+    }
 
     #[test]
     fn a_secret_that_shows_once_what_hides_is_gone_is_in_nothing_that_is_served() {

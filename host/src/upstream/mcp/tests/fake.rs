@@ -263,7 +263,7 @@ impl Fake {
 /// Asks for so many things before it reads an answer, and returns how many were answered, each once.
 fn ask_at_once(count: u64) -> String {
     let ask =
-        |n| json!({"jsonrpc": "2.0", "id": n, "method": "sampling/createMessage"}).to_string();
+        |n: u64| json!({"jsonrpc": "2.0", "id": n, "method": "sampling/createMessage"}).to_string();
     say(&(0..count).map(ask).collect::<Vec<_>>().join("\n"));
     let told = (0..count).map_while(|_| hear());
     let told = told.map(|line| serde_json::from_str::<Value>(&line).unwrap()["id"].as_u64());

@@ -236,6 +236,22 @@ async fn m14_an_answer_that_is_too_long_is_refused_as_such_and_at_once() {
 }
 
 #[tokio::test]
+async fn m14_an_answer_that_is_too_long_to_be_passed_on_is_told_as_such() {
+    if !jail_here() {
+        return;
+    }
+    let restart = Restart { first_ms: 100, ceiling_ms: 100 };
+    let server = Server::relayed(plan("huge"), parts(), restart);
+    let deadline = Instant::now() + PATIENCE;
+    let (life, _) = server.met(deadline).await.unwrap();
+    let params = Some(json!({"name": "echo", "arguments": {}}));
+    let result = server.relay(&life, "tools/call", params, deadline, Caller::default()).await;
+    let why = "the server gave no answer that can be passed on";
+    assert_eq!(result, Err(NoResult::Silent(why)));
+    assert!(server.is_in(&life), "it is there");
+}
+
+#[tokio::test]
 async fn m15_what_a_server_asks_for_is_refused() {
     let (Some(asks), Some(input)) = (start("asks"), start("input")) else { return };
     assert_eq!(echo(&asks, "{}").await.unwrap(), "[-32601,-32601,-32601,{}]");
