@@ -16,8 +16,10 @@ use super::positions::{any, any_schema, leads_into_values};
 use crate::digest;
 use crate::limits::{SCHEMA_NESTING_MAX, SCHEMA_PATTERN_BYTES_MAX, SCHEMA_PATTERNS_BYTES_MAX};
 
-/// Characters of a string that cost as much as visiting one value.
+/// Characters of a string that cost as much as visiting one value, each time that it is read.
 const CHARS_PER_VISIT: u64 = 64;
+/// What parsing a string costs, in times that it is read: what its content is, or its format.
+const PARSING_READS: u64 = 16;
 
 /// Sizes that a pattern is tried at: the first at which it compiles is its weight.
 const PATTERN_SIZES_BYTES: [u64; 6] =
@@ -38,6 +40,8 @@ pub(super) struct Cost {
     fanout: u64,
     /// What a character of a string costs at the most, for the patterns it is matched with.
     text: u64,
+    /// How often a string is read from end to end at the most.
+    reads: u64,
     /// What a character of a property's name costs at the most.
     names: u64,
     /// How often one name of a property is checked as a value at the most.
@@ -69,6 +73,7 @@ impl Cost {
             evaluations: 1,
             fanout: 1,
             text: 0,
+            reads: 1,
             names: 0,
             named: 0,
             depth: 1,
@@ -92,6 +97,7 @@ impl Cost {
         self.evaluations = self.evaluations.max(closure.evaluations);
         self.fanout = self.fanout.max(closure.fanout());
         self.text = self.text.max(closure.text);
+        self.reads = self.reads.max(closure.reads);
         self.names = self.names.max(closure.names);
         self.named = self.named.max(closure.count(&Slot::Names));
         self.depth = self.depth.max(closure.depth);
@@ -113,21 +119,24 @@ impl Cost {
         let (own, children) = match value {
             Value::Array(items) => (0, items.iter().fold(0, add)),
             Value::Object(map) => (self.of_names(map), map.values().fold(0, add)),
-            Value::String(text) => {
-                let length = text.len() as u64;
-                ((length / CHARS_PER_VISIT).saturating_add(length.saturating_mul(self.text)), 0)
-            }
+            Value::String(text) => (self.of_text(text.len() as u64), 0),
             _ => (0, 0),
         };
         times.saturating_mul(self.evaluations.saturating_add(own)).saturating_add(children)
     }
 
+    /// Returns what so many bytes of text cost.
+    fn of_text(self, bytes: u64) -> u64 {
+        let read = (bytes / CHARS_PER_VISIT).saturating_mul(self.reads);
+        read.saturating_add(bytes.saturating_mul(self.text))
+    }
+
     /// Returns what the names of an object cost.
     fn of_names(self, map: &Map<String, Value>) -> u64 {
         let bytes: u64 = map.keys().map(|name| name.len() as u64).sum();
-        let a_byte = self.names.saturating_add(self.named.saturating_mul(self.text));
-        let a_name = self.named.saturating_mul(self.evaluations);
-        bytes.saturating_mul(a_byte).saturating_add(a_name.saturating_mul(map.len() as u64))
+        let each = self.evaluations.saturating_mul(map.len() as u64);
+        let as_values = self.named.saturating_mul(self.of_text(bytes).saturating_add(each));
+        bytes.saturating_mul(self.names).saturating_add(as_values)
     }
 }
 
@@ -169,6 +178,7 @@ struct Closure<'a> {
     /// How deep subschemas for the same value are nested in it.
     depth: u64,
     text: u64,
+    reads: u64,
     names: u64,
     slots: BTreeMap<Slot<'a>, u64>,
     children: Vec<&'a Value>,
@@ -198,6 +208,7 @@ impl Closure<'_> {
     fn repeat(&mut self, times: u64) {
         self.evaluations = self.evaluations.saturating_mul(times);
         self.text = self.text.saturating_mul(times);
+        self.reads = self.reads.saturating_mul(times);
         self.names = self.names.saturating_mul(times);
         self.slots.values_mut().for_each(|count| *count = count.saturating_mul(times));
     }
@@ -274,6 +285,10 @@ impl<'a> Analysis<'a> {
                 "pattern" => {
                     let weight = self.pattern(value.as_str().unwrap_or_default())?;
                     closure.text = closure.text.saturating_add(weight);
+                }
+                "maxLength" | "minLength" => closure.reads = closure.reads.saturating_add(1),
+                "contentEncoding" | "contentMediaType" | "format" => {
+                    closure.reads = closure.reads.saturating_add(PARSING_READS)
                 }
                 "uniqueItems" => {
                     closure.evaluations = closure.evaluations.saturating_add(UNIQUE_VISITS)
@@ -371,6 +386,7 @@ impl<'a> Closure<'a> {
         self.depth = self.depth.max(other.depth.saturating_add(1));
         self.evaluations = self.evaluations.saturating_add(other.evaluations);
         self.text = self.text.saturating_add(other.text);
+        self.reads = self.reads.saturating_add(other.reads);
         self.names = self.names.saturating_add(other.names);
         for (slot, count) in other.slots {
             let sum = self.slots.entry(slot).or_default();
@@ -508,6 +524,26 @@ mod tests {
         assert!(cost("^[01]*1[01]{2000}$") > 500_000);
         let many: Map<String, Value> = (0..3_000).map(|k| (format!("^k{k}$"), json!({}))).collect();
         assert!(cost_of(&json!({"patternProperties": many})).is_err());
+    }
+
+    #[test]
+    fn a_text_costs_by_how_often_it_is_read() {
+        let (text, times) = ("1".repeat(64_000), 1_000);
+        for (keyword, value) in [
+            ("minLength", json!(1)),
+            ("maxLength", json!(99)),
+            ("format", json!("uri")),
+            ("contentMediaType", json!("application/json")),
+        ] {
+            let each: Vec<Value> = (0..times).map(|_| json!({ keyword: value })).collect();
+            let cost = |schema: &Value| cost_of(schema).unwrap();
+            let read = cost(&json!({"anyOf": each})).bound(&json!(text));
+            assert!(read > 1_000_000, "{keyword}: {read}");
+            let named = cost(&json!({"propertyNames": {"anyOf": each}}));
+            assert!(named.bound(&json!({ &text: 1 })) > 1_000_000, "{keyword}");
+            // What is read once or twice is cheap, however long it is.
+            assert!(cost(&json!({ keyword: value })).bound(&json!(text)) < 20_000, "{keyword}");
+        }
     }
 
     #[test]

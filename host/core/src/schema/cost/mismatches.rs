@@ -37,7 +37,9 @@ impl Cost {
             Value::Array(items) => items.iter().fold((NODE_BYTES, 0), add),
             Value::Object(map) => {
                 let bytes: u64 = map.keys().map(|name| name.len() as u64).sum();
-                let names = Self { text: 0, names: 0, ..self }.of_names(map).saturating_mul(times);
+                let names = Self { text: 0, reads: 0, names: 0, ..self }
+                    .of_names(map)
+                    .saturating_mul(times);
                 let begun = (NODE_BYTES + bytes, names.saturating_mul(each_bytes));
                 map.values().fold(begun, add)
             }
