@@ -36,6 +36,12 @@ impl Place {
         Self { source: Arc::clone(source), line: 1, column: 1, ..Self::default() }
     }
 
+    /// Returns what stands there; nothing where the document's text is not known.
+    pub(crate) fn text(&self) -> &str {
+        let end = self.offset_bytes.saturating_add(self.len_bytes);
+        self.source.text.get(self.offset_bytes..end).unwrap_or_default().trim()
+    }
+
     /// Returns the same place, whose text is not shown.
     pub(crate) fn hidden(&self) -> Self {
         Self { source: Source::new(Path::new(&*self.source.file), ""), ..self.clone() }

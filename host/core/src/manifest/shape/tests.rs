@@ -69,6 +69,19 @@ fn every_mismatch_is_reported_with_its_place() {
 }
 
 #[test]
+fn a_number_in_the_place_of_a_text_is_quoted_as_it_is_written() {
+    for (written, quoted) in
+        [("1.10", "1.10"), ("0123", "0123"), ("12e3", "12e3"), ("true", "true"), ("0x1f", "31")]
+    {
+        let told = problems(&format!("labels: {{x: {written}}} # 5\n"));
+        let help = format!("(put it in quotes: `\"{quoted}\"`)");
+        assert!(told.len() == 1 && told[0].ends_with(&help), "{written}: {told:?}");
+    }
+    let told = problems("share: 1.10\n");
+    assert_eq!(told, ["t.yaml:1:8: `share` is the number 1.10 (write a number from 0 to 1)"]);
+}
+
+#[test]
 fn what_is_not_served_is_reported_and_fits() {
     let text = "kept: there\nsealed: true\nmore: [1]\n";
     let node = node::parse(Path::new("t.yaml"), text.as_bytes()).unwrap();

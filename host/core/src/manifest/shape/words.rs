@@ -15,11 +15,19 @@ const CHOICES_SHOWN_MAX: usize = 12;
 pub(super) fn found(node: &Node) -> String {
     match &node.value {
         Value::Flag(flag) => format!("{flag}"),
-        Value::Number(number) => format!("the number {number}"),
+        Value::Number(_) => format!("the number {}", written(node)),
         Value::Text(text) if text.is_empty() => "an empty text".to_owned(),
         Value::Text(text) => format!("the text `{}`", shown(text)),
         Value::List(_) | Value::Map(_) | Value::Null => node.describe().to_owned(),
     }
+}
+
+/// Returns what is no text as its document has it, where that is one value with what was read: the number of `1.10`
+/// is 1.1, which is no such version.
+fn written(node: &Node) -> String {
+    let (read, text) = (node.to_json(), node.at.text());
+    let is_same = text.parse().is_ok_and(|number: f64| read.as_f64() == Some(number));
+    if is_same { text.to_owned() } else { read.to_string() }
 }
 
 /// Says in words what belongs there; `path` ends in the key, whose ending tells the unit.
@@ -192,7 +200,7 @@ pub(super) fn instead(node: &Node, shape: &Shape, path: &str) -> String {
     let is_number = matches!(shape, Shape::Int { .. } | Shape::Real { .. });
     match &node.value {
         Value::Number(_) | Value::Flag(_) if is_text => {
-            format!("put it in quotes: `\"{}\"`", node.to_json())
+            format!("put it in quotes: `\"{}\"`", written(node))
         }
         Value::Text(_) if right == "a text" => format!("write {right} that is not empty"),
         Value::Text(text) if is_number && text.parse::<f64>().is_ok() => {
