@@ -100,6 +100,11 @@ impl Word {
         is_variable_name(name).then(|| (name.to_owned(), value))
     }
 
+    /// Says whether nothing in it is quoted, not even an empty text, nor a pattern.
+    fn is_bare(&self) -> bool {
+        matches!(self.parts.as_slice(), [Part::Text(text)] if *text == self.bare)
+    }
+
     fn push(&mut self, c: char) {
         match self.parts.last_mut() {
             Some(Part::Text(text)) => text.push(c),
@@ -151,7 +156,7 @@ impl Simple {
 
     fn take(&mut self, word: Word) -> Result<(), Refusal> {
         let is_first = self.words.is_empty() && self.assignments.is_empty();
-        let is_mark = word.bare == "!" && word.text() == "!";
+        let is_mark = word.bare == "!" && word.is_bare();
         if is_first && is_mark && self.redirects.is_empty() {
             if self.negated || self.joint == Joint::Pipe {
                 return Err(Refusal::new("`!` stands before a pipeline only"));
@@ -204,7 +209,7 @@ impl Reader<'_> {
         // Digits directly before an operator are the stream that it is about.
         let is_number = !word.bare.is_empty() && word.bare.bytes().all(|b| b.is_ascii_digit());
         if is_number
-            && word.text() == word.bare
+            && word.is_bare()
             && let Some(operator) = self.redirect()?
         {
             return Ok(Some(Token::Redirect(Some(stream(&word.bare)?), operator)));

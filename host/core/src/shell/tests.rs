@@ -61,6 +61,9 @@ fn a_line_is_written_anew_from_what_was_understood() {
         ("echo 'a\nb'", "'/usr/bin/echo' 'a\nb'"),
         ("[ -f x ]", "'/usr/bin/[' '-f' 'x' ']'"),
         ("echo a#b 2 >f", "'/usr/bin/echo' 'a#b' '2' >'f'"),
+        // Quoted, it is no stream's number, and `!` is a program.
+        ("echo 2''>f", "'/usr/bin/echo' '2''' >'f'"),
+        ("!'' ls", ""),
     ] {
         match line(given) {
             Ok(text) => assert_eq!(text, runs, "{given}"),
