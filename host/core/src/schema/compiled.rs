@@ -284,6 +284,16 @@ mod tests {
         for (schema, at, help) in [
             (json!({"properties": {"a": {"type": "objct"}}}), "/properties/a/type", "object"),
             (json!({"items": {"pattern": "("}}), "/items/pattern", "brackets"),
+            // Properties may be called like keywords.
+            (json!({"properties": {"type": "string"}}), "/properties/type", "{ type: string }"),
+            (json!({"properties": {"pattern": "number"}}), "/properties/pattern", "type: number"),
+            (json!({"properties": {"a": 5}}), "/properties/a", "complete in itself"),
+            (json!({"items": "string"}), "/items", "write `{ type: string }`"),
+            (
+                json!({"properties": {"a": {"required": true}}}),
+                "/properties/a/required",
+                "required: [<name>]",
+            ),
             (json!({"$ref": "https://example.com/s"}), "", "$defs"),
         ] {
             let fault = Schema::compile_within(&schema, &mut { u64::MAX }).unwrap_err();

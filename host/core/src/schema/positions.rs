@@ -26,11 +26,21 @@ pub(super) fn any_schema(node: &Value, is: &dyn Fn(&Value) -> bool) -> bool {
 
 /// Says whether a pointer leads into what a schema holds as values: taken for a schema, that could be anything.
 pub(super) fn leads_into_values(pointer: &str) -> bool {
+    keywords(pointer).flatten().any(|keyword| VALUES.contains(&keyword))
+}
+
+/// Returns the keyword that a pointer ends in; nothing where that is a name of the author's, whatever it is.
+pub(super) fn keyword(pointer: &str) -> Option<&str> {
+    keywords(pointer).last().flatten()
+}
+
+/// Returns the steps of a pointer, but those that are names.
+fn keywords(pointer: &str) -> impl Iterator<Item = Option<&str>> {
     let mut is_keyword = true;
-    pointer.split('/').skip(1).any(|token| {
-        let is_value = is_keyword && VALUES.contains(&token);
-        is_keyword = !(is_keyword && NAMES.contains(&token));
-        is_value
+    pointer.split('/').skip(1).map(move |token| {
+        let keyword = Some(token).filter(|_| is_keyword);
+        is_keyword = keyword.is_none_or(|keyword| !NAMES.contains(&keyword));
+        keyword
     })
 }
 
