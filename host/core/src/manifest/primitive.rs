@@ -202,6 +202,7 @@ impl Document {
             Some(Kind::Policy) => policy::check(self, report),
             Some(Kind::Provider) => provider::check(self, report),
             Some(Kind::Sandbox) => sandbox::check(&self.spec, report),
+            Some(Kind::Skill) => tool::check_schemas(&self.spec, report),
             Some(Kind::Swarm) => swarm::check(self, report),
             Some(Kind::Tool) => tool::check(&self.spec, report),
             _ => {}

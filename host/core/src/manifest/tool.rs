@@ -100,6 +100,11 @@ pub(crate) fn check(spec: &Node, report: &mut Problems) {
     }
     mcp::check(spec, report);
     check_composite(spec, report);
+    check_schemas(spec, report);
+}
+
+/// Reports what of the schemas of a Tool or a Skill cannot be used.
+pub(crate) fn check_schemas(spec: &Node, report: &mut Problems) {
     spec.entry("input_schema").into_iter().for_each(|entry| check_arguments(entry, report));
     spec.entry("output_schema").into_iter().for_each(|entry| check_schema(entry, report));
 }

@@ -87,7 +87,7 @@ impl Reader<'_> {
             self.0.invalid(&policy.at, "a composite itself reaches nothing of the network", help);
         }
         if let Some(schema) = node.entry("input_schema") {
-            tool::check_schema(schema, self.0);
+            tool::check_arguments(schema, self.0);
         }
         let mut keys = Vec::new();
         let steps = STEPS.iter().flat_map(|key| node.list(&[*key]));
@@ -335,6 +335,7 @@ mod tests {
                 "take from no more than 256 paths",
             ),
             (calls("a", "t").replace("type: object", "type: 7"), "`input_schema` cannot be used"),
+            (calls("a", "t").replace("type: object", "type: array"), "is not of `type: object`"),
         ] {
             let problems = settled(&tools, &[]).unwrap_err();
             assert!(problems.iter().any(|line| line.contains(expected)), "{tools}: {problems:#?}");

@@ -120,6 +120,25 @@ fn the_schema_of_arguments_is_for_an_object() {
     }
 }
 
+#[test]
+fn a_skill_has_schemas_that_its_tool_can_be_held_to() {
+    let skill = |schema: &str| {
+        let spec = "description: d, instruction: i, tools_required: [read-file]";
+        let tools = "  tools: [{ name: read-file }]\n";
+        let text = claw(&format!("{tools}  skills: [{{ inline: {{ {spec}, {schema} }} }}]\n"));
+        problems(load_text(&text))
+    };
+    for (schema, reason) in [
+        ("input_schema: { type: objct }", "`input_schema` cannot be used at `/type`"),
+        ("input_schema: { type: array }", "`input_schema` is not of `type: object`"),
+        ("output_schema: { pattern: '(' }", "`output_schema` cannot be used at `/pattern`"),
+    ] {
+        let refused = skill(schema);
+        assert!(refused.len() == 1 && refused[0].contains(reason), "{schema}: {refused:?}");
+    }
+    assert!(skill("input_schema: { type: object }, output_schema: { type: array }").is_empty());
+}
+
 /// Documents that refer to each other, by these names of a Sandbox, a Policy and a Tool.
 fn referring(sandbox: &str, policy: &str, tool: &str) -> String {
     claw(&format!(
