@@ -98,9 +98,11 @@ impl Prices {
     /// Returns the prices of tokens that cost this much a million, in US dollars; a fraction of a
     /// billionth is rounded up, and what is no number or below zero costs nothing.
     pub fn per_million_usd(input: f64, output: f64) -> Self {
-        // A dollar a million is a thousand billionths a token. `as` saturates.
+        // A dollar a million is a thousand billionths a token. What a product is above the number that is meant
+        // (16.1 times 1000 is 16100.000000000002) is no fraction. `as` saturates.
+        const EXACT: f64 = 1.0 - 4.0 * f64::EPSILON;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-        let nano_usd = |usd: f64| (usd * 1_000.0).ceil() as u64;
+        let nano_usd = |usd: f64| (usd * 1_000.0 * EXACT).ceil() as u64;
         Self { input_nano_usd: nano_usd(input), output_nano_usd: nano_usd(output) }
     }
 
@@ -174,6 +176,8 @@ mod tests {
             prices.cost(Used { prompt_tokens: 1_000_000, completion_tokens: 2 }),
             150_000_002
         );
+        let prices = Prices::per_million_usd(16.1, 4.03);
+        assert_eq!((prices.input_nano_usd, prices.output_nano_usd), (16_100, 4_030));
         assert_eq!(Prices::per_million_usd(f64::NAN, -1.0), Prices::default());
         assert_eq!(Prices::per_million_usd(f64::INFINITY, 0.0).input_nano_usd, u64::MAX);
     }
