@@ -27,6 +27,8 @@ const PATTERN_SIZES_BYTES: [u64; 6] =
 
 /// What telling one element from all others costs, as a share of an evaluation of its array.
 const UNIQUE_VISITS: u64 = 16;
+/// What dividing by a fraction costs, about: a number of three hundred digits is divided as such.
+const FRACTION_VISITS: u64 = 64;
 /// Entries of subschemas for the same value that are taken over into those that refer to them: as many as these are
 /// some 50 MiB.
 const TAKEN_OVER_MAX: usize = 1_000_000;
@@ -290,6 +292,9 @@ impl<'a> Analysis<'a> {
                 "contentEncoding" | "contentMediaType" | "format" => {
                     closure.reads = closure.reads.saturating_add(PARSING_READS)
                 }
+                "multipleOf" if value.is_f64() => {
+                    closure.evaluations = closure.evaluations.saturating_add(FRACTION_VISITS)
+                }
                 "uniqueItems" => {
                     closure.evaluations = closure.evaluations.saturating_add(UNIQUE_VISITS)
                 }
@@ -544,6 +549,12 @@ mod tests {
             // What is read once or twice is cheap, however long it is.
             assert!(cost(&json!({ keyword: value })).bound(&json!(text)) < 20_000, "{keyword}");
         }
+    }
+
+    #[test]
+    fn a_fraction_costs_more_than_a_whole_number() {
+        let cost = |of: Value| cost_of(&json!({"multipleOf": of})).unwrap().bound(&json!(1e300));
+        assert_eq!(cost(json!(0.01)) - cost(json!(2)), FRACTION_VISITS);
     }
 
     #[test]
