@@ -142,7 +142,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
         if text.len() > DOCUMENT_TEXT_BYTES_MAX {
-            return Err(E::custom(format!("a text may have {DOCUMENT_TEXT_BYTES_MAX} bytes")));
+            return Err(E::custom(parse::too_long()));
         }
         Ok(Value::Text(text.to_owned()))
     }

@@ -4,7 +4,7 @@
 
 use serde_json::Value as Json;
 
-use super::parse::{too_deep, too_many};
+use super::parse::{too_deep, too_long, too_many};
 use super::{Entry, Node, Place, Value};
 use crate::limits::{DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX, DOCUMENT_TEXT_BYTES_MAX};
 
@@ -39,10 +39,7 @@ fn node(value: &Json, count: &mut usize, depth_left: usize) -> Result<Node, Refu
         Json::Null => Value::Null,
         Json::Number(number) => Value::Number(number.clone()),
         Json::String(text) if text.len() > DOCUMENT_TEXT_BYTES_MAX => {
-            return Err((
-                format!("a text of more than {DOCUMENT_TEXT_BYTES_MAX} bytes"),
-                "shorten it",
-            ));
+            return Err((too_long(), "shorten it"));
         }
         Json::String(text) => Value::Text(text.clone()),
     };

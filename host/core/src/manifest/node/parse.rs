@@ -13,6 +13,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Error, MergeKeyPolicy};
 use super::{Entry, Node, Place};
 use crate::limits::{
     DOCUMENT_ALIAS_NODES_MAX, DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX,
+    DOCUMENT_TEXT_BYTES_MAX,
 };
 use crate::manifest::problem::{DocumentError, MANIFEST_INVALID, Source};
 use crate::manifest::shape::shown;
@@ -226,6 +227,20 @@ fn explain(error: &Error) -> (String, &'static str) {
             format!("{NOT_YAML}: `*` begins an alias, and nothing is called that"),
             "put the text in quotes, if it is one",
         ),
+        Error::RecursiveReferencesRequireWeakTypes { .. } => (
+            "an alias (`*name`) stands within what it stands for".to_owned(),
+            "write the value itself in its place",
+        ),
+        // Nothing but keys is read as a text whatever it is.
+        Error::NullIntoString { .. } | Error::Unexpected { expected: "string scalar", .. } => (
+            "what stands here as a key is no text".to_owned(),
+            "write a text before the `:`, in quotes where it is `null` or `~`; a value that begins with `{{` or `[` belongs in quotes",
+        ),
+        Error::NonFiniteFloat { value, .. } => (
+            format!("`{}` is no number with an end", shown(value)),
+            "write a number, or put it in quotes where it is a text",
+        ),
+        Error::Message { msg, .. } if *msg == too_long() => (too_long(), "shorten it"),
         Error::UnsupportedTag { tag, .. } => (
             format!("the tag `{}` is not allowed: documents hold plain values", shown(tag)),
             "delete the tag, and keep the value behind it",
@@ -251,6 +266,10 @@ pub(super) fn too_deep() -> (String, &'static str) {
 
 pub(super) fn too_many() -> (String, &'static str) {
     (format!("more than {DOCUMENT_NODES_MAX} values"), "split the document")
+}
+
+pub(super) fn too_long() -> String {
+    format!("a text of more than {DOCUMENT_TEXT_BYTES_MAX} bytes")
 }
 
 /// Returns the reader's own sentence without the place, which is shown beside it.
@@ -379,6 +398,23 @@ mod tests {
             assert_eq!(problem.line, line, "{text:?}: {problem}");
             let (begin, _) = problem.span();
             assert!((start..=end).contains(&begin), "{text:?}: {begin}");
+        }
+    }
+
+    #[test]
+    fn what_is_yaml_and_cannot_be_used_is_told_as_that() {
+        let long = format!("a: 1\nb: {}", "x".repeat(DOCUMENT_TEXT_BYTES_MAX + 1));
+        for (text, line, reason) in [
+            ("a:\n  null: 1", 2, "what stands here as a key is no text"),
+            ("a:\n  ~: 1", 2, "what stands here as a key is no text"),
+            ("a: 1\nb: {{ x }}", 2, "what stands here as a key is no text"),
+            ("a: 1\nb: .inf", 2, "`.inf` is no number with an end"),
+            ("a: 1\nb: 1e400", 2, "`1e400` is no number with an end"),
+            ("a: 1\nb: &b { c: *b }", 2, "an alias (`*name`) stands within what it stands for"),
+            (&long, 2, "a text of more than 65536 bytes"),
+        ] {
+            let problem = refused(text);
+            assert_eq!((problem.line, problem.reason.as_str()), (line, reason));
         }
     }
 
