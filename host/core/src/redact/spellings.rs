@@ -22,6 +22,14 @@ pub(super) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
         let parts: Vec<&[u8]> = value.split(|byte| *byte == b'\'').collect();
         texts.extend(quotes.map(|quote| parts.join(quote)));
     }
+    // Systems and protocols end lines in two ways, and a private key has many.
+    let lines: Vec<&[u8]> = value.split(|byte| *byte == b'\n').collect();
+    let lines: Vec<&[u8]> =
+        lines.into_iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line)).collect();
+    if lines.len() > 1 {
+        let ends: [&[u8]; 2] = [b"\n", b"\r\n"];
+        texts.extend(ends.map(|end| lines.join(end)));
+    }
     // UTF-16, in either order of its bytes.
     let wide: Vec<u8> = value.iter().flat_map(|byte| [*byte, 0]).collect();
     let wide = wide.strip_suffix(&[0]).filter(|_| value.is_ascii());

@@ -81,6 +81,19 @@ fn encoded_values_are_found() {
 }
 
 #[test]
+fn the_lines_of_a_value_end_in_either_way() {
+    for key in
+        ["-----BEGIN-----\nc2VjcmV0\n-----END-----", "-----BEGIN-----\r\nc2VjcmV0\r\n-----END-----"]
+    {
+        let redactor = knows(&[("KEY", key)]);
+        let unix = key.replace("\r\n", "\n");
+        for spelled in [unix.clone(), unix.replace('\n', "\r\n"), unix.replace('\n', r"\r\n")] {
+            assert_eq!(redactor.text(&format!("<{spelled}>")), "<[redacted:KEY]>", "{spelled}");
+        }
+    }
+}
+
+#[test]
 fn a_value_in_the_quotes_and_escapes_of_shells_and_languages_is_found() {
     let redactor =
         knows(&[("T", "it's-a-s3cret"), ("T", "smile-😀-s3cret"), ("T", "a\x07b\x0bc\x1b-s3cret")]);
