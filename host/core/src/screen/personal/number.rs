@@ -7,11 +7,15 @@ use super::{CARD, IBAN, PHONE, SSN, ends, stands_alone, word_before};
 /// Digits of an international number: E.164 has no more, and no country has fewer.
 const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 9..=15;
 
+/// Digits of an international number where all have as many.
+const FIXED_DIGITS: usize = 11;
+
 /// Lengths of the account numbers of countries (ISO 13616).
-const IBAN_LENGTHS: &str = "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BR29 CH21 CR22 CY28 CZ24 DE22 DK18 \
-    DO28 EE20 EG29 ES24 FI18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IS26 IT27 JO30 \
-    KW30 KZ20 LB28 LI21 LT20 LU20 LV21 MC27 MD24 ME22 MK19 MR27 MT31 MU30 NL18 NO15 PK24 PL28 PS29 PT25 \
-    QA29 RO24 RS22 SA24 SE24 SI19 SK24 SM27 TN24 TR26 UA29 VA22 VG24 XK20";
+const IBAN_LENGTHS: &str = "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 \
+    DE22 DJ27 DK18 DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 \
+    IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 \
+    MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 \
+    SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30";
 
 /// How the digits of a card are grouped where they are.
 const CARD_GROUPS: [&[usize]; 4] = [&[4, 4, 4, 4, 3], &[4, 4, 4, 4], &[4, 6, 5], &[4, 6, 4]];
@@ -22,15 +26,17 @@ const ID_WORDS: [&str; 10] =
 
 pub(super) fn international(text: &str, at: Range<usize>) -> Option<(&'static str, Range<usize>)> {
     let mut found = text.get(at.clone())?;
+    // North America and Russia have one length; a plus before a time is none.
+    let is_fixed = found.starts_with("+1") || found.starts_with("+7");
+    let most = if is_fixed { FIXED_DIGITS } else { *PHONE_DIGITS.end() };
     // What follows after a space may be another number.
-    while digits(found).len() > *PHONE_DIGITS.end() {
+    while digits(found).len() > most {
         found = found.get(..found.rfind(|c: char| !c.is_ascii_digit())?)?;
     }
     let found = found.trim_end_matches(|c: char| !c.is_ascii_digit());
     let digits = digits(found);
     let at = at.start..at.start + found.len();
-    // North America and Russia have one length; a plus before a time is none.
-    let is_length = !digits.starts_with(['1', '7']) || digits.len() == 11;
+    let is_length = !is_fixed || digits.len() == FIXED_DIGITS;
     let is_one = PHONE_DIGITS.contains(&digits.len()) && is_length && stands_alone(text, &at);
     is_one.then_some((PHONE, at))
 }
@@ -85,25 +91,25 @@ fn behind_name(text: &str, at: Range<usize>) -> Option<(&str, Range<usize>)> {
 }
 
 pub(super) fn card(text: &str, at: Range<usize>) -> Option<(&'static str, Range<usize>)> {
+    let groups: Vec<usize> = text.get(at.clone())?.split([' ', '-']).map(str::len).collect();
+    let grouped = CARD_GROUPS.iter().filter(|of| groups.starts_with(of));
+    let grouped = grouped.map(|of| of.iter().sum::<usize>() + of.len() - 1);
+    // What follows after a space may be another number: when the card ends, or the digits on its back.
+    let mut lengths = grouped.chain(groups.first().copied());
+    lengths.find_map(|len| one_card(text, at.start..at.start + len))
+}
+
+fn one_card(text: &str, at: Range<usize>) -> Option<(&'static str, Range<usize>)> {
     let found = text.get(at.clone())?;
-    let groups: Vec<usize> = found.split([' ', '-']).map(str::len).collect();
-    let is_grouped = groups.len() > 1;
-    let len = match CARD_GROUPS.iter().find(|of| groups.starts_with(of)) {
-        Some(of) => of.iter().sum::<usize>() + of.len() - 1,
-        None if !is_grouped => found.len(),
-        None => return None,
-    };
-    let at = at.start..at.start + len;
-    let found = text.get(at.clone())?;
-    let is_even = !(found.contains(' ') && found.contains('-'));
+    let (is_spaced, is_dashed) = (found.contains(' '), found.contains('-'));
     let word = word_before(text, at.start);
     let is_id = || ID_WORDS.contains(&word.rsplit('_').next().unwrap_or_default());
     let digits = digits(found);
-    let is_one = is_even
+    let is_one = !(is_spaced && is_dashed)
         && is_issued(&digits)
         && luhn(&digits)
         && stands_alone(text, &at)
-        && (is_grouped || !is_id());
+        && (is_spaced || is_dashed || !is_id());
     is_one.then_some((CARD, at))
 }
 
