@@ -161,7 +161,10 @@ impl<'t> Judge<'t> {
         let below = opened.strip_prefix("\r\n").or_else(|| opened.strip_prefix('\n'));
         let opened = below.map_or(opened, |below| skip(below, opens));
         let start = self.text.len() - opened.len();
-        let value = self.run(start, Alphabet::Value, VALUE_BYTES_MAX)?;
+        let is_quoted =
+            is_preceded_by(self.text, start, |byte| matches!(byte, b'"' | b'\'' | b'`'));
+        let of = if is_quoted { Alphabet::Quoted } else { Alphabet::Value };
+        let value = self.run(start, of, VALUE_BYTES_MAX)?;
         let is_name = below.is_some() && value.ends_with(':');
         // What ends a sentence ends no value.
         let value = value.trim_end_matches([':', '.']);

@@ -55,6 +55,8 @@ pub(super) enum Alphabet {
     Bearer,
     /// Of an address, what stands before its path.
     Authority,
+    /// Anything that does not end a value between quotes, where what is in braces is put in later.
+    Quoted,
     /// Anything that does not end a value.
     Value,
 }
@@ -73,7 +75,8 @@ impl Alphabet {
             Self::Jwt => Self::Dashed.has(byte) || byte == b'.',
             Self::Bearer => Self::Dotted.has(byte) || matches!(byte, b'+' | b'=' | b'~'),
             Self::Authority => byte.is_ascii_graphic() && !b"/?#\"'<>\\`".contains(&byte),
-            Self::Value => !byte.is_ascii_whitespace() && !b"\"'`\\,;<>(){}[]&".contains(&byte),
+            Self::Quoted => !byte.is_ascii_whitespace() && !b"\"'`\\<>{}".contains(&byte),
+            Self::Value => Self::Quoted.has(byte) && !b",;()[]&".contains(&byte),
         }
     }
 }

@@ -98,6 +98,13 @@ fn values_under_a_telling_name_are_found_and_the_name_stays() {
         let kept = before.trim_end_matches("abc12").trim_end_matches("a1B2c3D4e5F6");
         assert!(redacted.starts_with(kept), "{text}: {redacted}");
     }
+    for value in ["hunt&er2hunter2", "h,unter2(hunter2)", "hunter2;[2]"] {
+        for quote in ["\"", "'", "\\\""] {
+            let redacted = redact(None, &format!("password: {quote}{value}{quote}, b: c"));
+            let expected = format!("password: {quote}[redacted: password or key]{quote}, b: c");
+            assert_eq!(redacted, Some(expected), "{value}");
+        }
+    }
     assert_eq!(redact(Some("password"), value).unwrap(), "[redacted: password or key]");
     assert_eq!(redact(Some("DB_API_KEY"), value).unwrap(), "[redacted: password or key]");
     assert_eq!(redact(Some("note"), value), None);
@@ -137,6 +144,7 @@ fn what_only_looks_a_little_like_a_credential_is_left_alone() {
         "password = input('Password 1: ')",
         "\"password\": \"\"",
         "password=${DB_PASSWORD_1}",
+        "password = \"x{DB_PASSWORD_1}\"",
         "api_key: <your key 1>",
         "API_KEY=your_api_key_1",
         "api_key = os.environ[\"API_KEY_1\"]",
