@@ -5,11 +5,10 @@ use std::sync::LazyLock;
 
 use crate::visible;
 
-/// Letters of other alphabets that look like a Latin one, letters without a dot, small capitals
-/// and those of mathematics that stand outside their row; and below each the Latin one.
-const LOOKALIKES: &str =
-    "авекмнорстухіјѕԁαεικνορτıȷᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢℂℊℋℌℍℎℐℑℒℓℕℙℚℛℜℝℤℨℬℭℯℰℱℳℴ";
-const LATIN: &str = "abekmhopctyxijsdaeikvoptijabcdefghijklmnoprstuvwyzcghhhhiillnpqrrrzzbceefmo";
+/// Letters with an accent, letters of other alphabets that look like a Latin one, letters without a dot, small
+/// capitals and those of mathematics that stand outside their row; and below each the Latin one.
+const LOOKALIKES: &str = "àáâãäåçèéêëìíîïñòóôõöùúûüýÿавекмнорстухіјѕԁαεικνορτıȷᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢℂℊℋℌℍℎℐℑℒℓℕℙℚℛℜℝℤℨℬℭℯℰℱℳℴ";
+const LATIN: &str = "aaaaaaceeeeiiiinooooouuuuyyabekmhopctyxijsdaeikvoptijabcdefghijklmnoprstuvwyzcghhhhiillnpqrrrzzbceefmo";
 
 static LETTERS: LazyLock<BTreeMap<char, char>> =
     LazyLock::new(|| LOOKALIKES.chars().zip(LATIN.chars()).collect());
@@ -38,13 +37,8 @@ pub(super) fn is_ignorable(c: char) -> bool {
     visible::is_invisible(c) || visible::is_selector(c)
 }
 
-/// Letters by class that show nothing, and take up room: they can stand for a space, or hide.
-pub(super) fn is_blank(c: char) -> bool {
-    matches!(c, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
-}
-
-/// Returns `text` in its two spellings; blanks are spaces if `blanks_part`, else nothing.
-pub(super) fn fold(text: &str, blanks_part: bool) -> Folded {
+/// Returns `text` in its two spellings; what shows nothing stands for a space if `hidden_parts`, else for nothing.
+pub(super) fn fold(text: &str, hidden_parts: bool) -> Folded {
     let mut folded = Folded { words: " ".to_owned(), ..Folded::default() };
     let mut in_flag = false;
     for c in text.chars() {
@@ -59,12 +53,13 @@ pub(super) fn fold(text: &str, blanks_part: bool) -> Folded {
             '\u{e0000}'..='\u{e007f}' => continue,
             _ => in_flag = false,
         }
-        if is_blank(c) && blanks_part {
-            folded.push(' ');
-        } else if !is_ignorable(c) {
+        // The end of a line shows, also where it is a separator of Unicode's.
+        if !is_ignorable(c) || c.is_whitespace() {
             // The small letter of one that has a dot is two.
             let letters = c.to_lowercase().filter(|c| !matches!(c, '\u{300}'..='\u{36f}'));
             letters.for_each(|c| folded.push(plain(c)));
+        } else if hidden_parts {
+            folded.push(' ');
         }
     }
     folded.end_word();
