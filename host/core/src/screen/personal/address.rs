@@ -9,6 +9,8 @@ use super::{EMAIL, INTERNAL_HOST, IP, LOCAL_PORT, PRIVATE_IP, ends, word_before}
 const LOCAL_BYTES_MAX: usize = 64;
 /// The user and the password of an address are looked for no further back.
 const AUTHORITY_BYTES_MAX: usize = 128;
+/// What makes a path of what stands behind a host is looked for no further.
+const PATH_BYTES_MAX: usize = 128;
 /// Endings of files and units that are written with an `@`: `icon@2x.png`, `getty@tty1.service`.
 const FILE_ENDINGS: [&str; 24] = [
     "png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "mjs", "ts", "tsx", "json", "html",
@@ -62,10 +64,11 @@ pub(super) fn email(text: &str, at: Range<usize>) -> Option<(&'static str, Range
         .get(text.floor_char_boundary(at.start.saturating_sub(AUTHORITY_BYTES_MAX))..);
     let word = near.unwrap_or_default().rsplit(char::is_whitespace).next().unwrap_or_default();
     let is_user = word.rsplit_once("//").is_some_and(|(_, user)| !user.contains(['/', '?']));
-    // `git@host.test:path` is where something is, and `x@y.zz(` is a program's.
+    // `git@host.test:a/b` is where something is, `x@y.zz(` is a program's, and behind `x@y.zz:` may be a password.
     let after = text.get(at.end..).unwrap_or_default().as_bytes();
-    let is_place =
-        matches!(after, [b':', next, ..] if next.is_ascii_alphanumeric() || b"/~".contains(next));
+    let path = after.strip_prefix(b":").unwrap_or_default().iter().take(PATH_BYTES_MAX);
+    let mut path = path.take_while(|byte| byte.is_ascii_graphic() && !b"\"'<>,;".contains(byte));
+    let is_place = path.any(|byte| b"/~".contains(byte));
     let is_one = (1..=LOCAL_BYTES_MAX).contains(&local.len())
         && !domain.starts_with('-')
         && !domain.contains("..")

@@ -25,6 +25,7 @@ fn every_expression_can_be_compiled_and_every_kind_has_one() {
 fn each_kind_is_found_where_people_write_it() {
     for (text, kind, said) in [
         ("mail <ann.b+c@mail.corp.test>, or", EMAIL, "ann.b+c@mail.corp.test"),
+        ("ann@mail.corp.test:hunter2", EMAIL, "ann@mail.corp.test"),
         ("call +44 20 7946 0958 2024-11-22", PHONE, "+44 20 7946 0958"),
         ("+7 495 123-45-67 2024", PHONE, "+7 495 123-45-67"),
         ("+1 202 555 0143 22", PHONE, "+1 202 555 0143"),
@@ -62,6 +63,7 @@ fn each_kind_is_found_where_people_write_it() {
 fn what_only_looks_like_one_is_left_alone() {
     for text in [
         "git@github.com:a/b.git",
+        "scp f ann@host.test:~/f",
         "https://user@host.test/",
         "icon@2x.png",
         "@types/node@20.1.2",
