@@ -27,7 +27,8 @@ pub(super) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
     let lines: Vec<&[u8]> =
         lines.into_iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line)).collect();
     if lines.len() > 1 {
-        texts.extend([&b"\n"[..], b"\r\n"].map(|end| lines.join(end)));
+        let ends: [&[u8]; 2] = [b"\n", b"\r\n"];
+        texts.extend(ends.map(|end| lines.join(end)));
     }
     // UTF-16, in either order of its bytes.
     let wide: Vec<u8> = value.iter().flat_map(|byte| [*byte, 0]).collect();
