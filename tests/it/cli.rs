@@ -303,7 +303,8 @@ fn the_limits() {
 #[test]
 fn the_audit_log_is_shown_verified_and_shows_tampering() {
     let cli = prepared();
-    // Credentials, which every other test starts with, are the trace of an earlier host.
+    // Credentials, which every test starts with, are the trace of an earlier host.
+    std::fs::remove_dir(cli.state().join("audit")).unwrap();
     compare("audit__gone", &cli.snapshot(&["audit", "verify"]));
     let unused = Cli::new(PROGRAM);
     std::fs::remove_dir_all(unused.state()).unwrap();
