@@ -49,7 +49,7 @@ impl Story<'_> {
             "arguments": {
                 "given": self.given,
                 "problem": self.problem(),
-                "paths": self.given.then(|| paths.as_slice()),
+                "paths": self.given.then_some(paths.as_slice()),
             },
             "findings": self.rehearsal.findings.iter().map(finding).collect::<Value>(),
             "autonomy": autonomy(self.autonomy),
