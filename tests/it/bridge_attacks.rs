@@ -32,7 +32,7 @@ for line in sys.stdin:
     if message["method"] == "initialize":
         answer["result"] = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
     elif message["method"] == "tools/list":
-        answer["result"] = {"tools": [{"name": name, "description": text("description"), "inputSchema": {"type": "object"}} for name in sys.argv[1:]]}
+        answer["result"] = {"tools": [{"name": name, "description": text("description"), "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}}} for name in sys.argv[1:]]}
     elif message["method"] == "tools/call":
         answer["result"] = {"content": [{"type": "text", "text": message["params"]["name"]}]}
     else:

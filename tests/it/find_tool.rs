@@ -194,6 +194,19 @@ async fn what_is_wanted_of_call_tool_itself_is_not_passed_by() {
 }
 
 #[tokio::test]
+async fn a_rule_about_a_folder_sees_what_is_handed_on_by_call_tool() {
+    let rules = "\
+- {id: private, action: deny, scope: all, conditions: {path_within: /secret}}
+- {id: rest, action: allow, scope: all}";
+    let host = TestHost::builder().runtime_file(SEARCH).rules(rules);
+    let host = host.file("a.txt", "a").file("secret/b.txt", "b").build().await;
+    let read = |path: &str| json!({"name": "read_file", "arguments": {"path": path}});
+    assert_eq!(host.ask("call_tool", read("a.txt")).await["content"], "a");
+    let error = host.call("call_tool", read("secret/b.txt")).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Policy);
+}
+
+#[tokio::test]
 async fn a_supervised_identity_is_asked_about_the_tool_that_is_called_and_not_about_call_tool() {
     let host = TestHost::builder().autonomy("supervised").runtime_file(SEARCH).file("a.txt", "a");
     let host = host.build().await;

@@ -58,7 +58,7 @@ async fn a_folder_that_is_kept_back_is_not_read_from_above_nor_by_a_command_besi
     let rules = "\
 - {id: private, action: deny, scope: all, conditions: {path_within: docs/private}}
 - {id: rest, action: allow, scope: all}";
-    let sidecar = r#"{claw: "0.3.0", kind: Tool, metadata: {name: answer}, spec: {description: Runs., input_schema: {type: object}}}"#;
+    let sidecar = r#"{claw: "0.3.0", kind: Tool, metadata: {name: answer}, spec: {description: Runs., input_schema: {type: object, properties: {files: {}, path: {}}}}}"#;
     let host = TestHost::builder()
         .only(&["list-directory", "search-files"])
         .tool_file("answer.wat", Guest::read("answer").wat().as_bytes())

@@ -21,7 +21,7 @@ where
     }
 
     fn parameters(&self) -> Value {
-        json!({ "type": "object" })
+        json!({"type": "object", "properties": {"path": {"type": "string"}}})
     }
 
     async fn execute(&self, _: Value) -> Result<Value, ToolError> {

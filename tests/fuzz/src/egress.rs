@@ -144,7 +144,8 @@ fn paths(input: &mut Input<'_>) {
         }
     }
     let (path, folder) = (input.text(), input.text());
-    for found in ToolPaths::default().of_call(&json!({"path": path})) {
+    let paths = ToolPaths::of([&json!({"properties": {"path": {}}})]);
+    for found in paths.of_call(&json!({"path": path})) {
         let climbs = found.split('/').any(|step| step == "..");
         assert!(found == NOWHERE || (found.starts_with('/') && !climbs), "{path:?}: {found:?}");
         if let Ok(folder) = Folder::parse(&folder)

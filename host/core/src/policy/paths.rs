@@ -56,8 +56,10 @@ const COMMAND_WORDS: &str = "args argv cmd code command commandline commands scr
 pub struct ToolPaths {
     /// The names that schemas give the format of a path.
     formatted: BTreeSet<String>,
-    /// All names that schemas declare; absent where none declares any, so that any may be one of the tool's.
-    declared: Option<BTreeSet<String>>,
+    /// All names that schemas declare.
+    declared: BTreeSet<String>,
+    /// Any name counts as declared.
+    any: bool,
     reader: PathReader,
 }
 
@@ -77,7 +79,7 @@ impl ToolPaths {
             let is_path = |(_, part): &(&String, &Value)| parts.contains(&ptr::from_ref(*part));
             let paths = properties.iter().filter(is_path);
             self.formatted.extend(paths.map(|(name, _)| name.clone()));
-            self.declared.get_or_insert_default().extend(properties.keys().cloned());
+            self.declared.extend(properties.keys().cloned());
         });
     }
 
@@ -85,6 +87,12 @@ impl ToolPaths {
     #[must_use]
     pub fn read_by(self, reader: PathReader) -> Self {
         Self { reader, ..self }
+    }
+
+    /// Returns them for a tool that hands its arguments on to another tool, which declares them.
+    #[must_use]
+    pub fn handed_on(self) -> Self {
+        Self { any: true, ..self }
     }
 
     /// Returns them with the names as well that `other` gives the format of a path: a session's own words
@@ -98,17 +106,16 @@ impl ToolPaths {
 
     /// Returns every place that a call with these `arguments` names, at any depth, in canonical form; below
     /// the name of a path every text is one, unless it is an entry beside one of that name. Without a
-    /// path by name there is none: what only looks like one is no reason to take the call for one about
-    /// that place, and neither is an argument that the tool does not declare, which any caller may add. More
-    /// than [`POLICY_PATHS_MAX`] texts end in one that leads [`NOWHERE`].
+    /// path by a name that the tool declares there is none, which no rule that relaxes matches, and every one
+    /// that tightens: any caller may add a name, and what only looks like a path is no reason to take the
+    /// call for one about that place. More than [`POLICY_PATHS_MAX`] texts end in one that leads [`NOWHERE`].
     pub fn of_call(&self, arguments: &Value) -> Vec<String> {
-        let mut found = Found { of: self, named: false, texts: 0, places: Vec::new() };
-        for (name, value) in arguments.as_object().into_iter().flatten() {
-            let named = found.named;
-            found.entry(name, value, Role::Other);
-            found.named = named || (found.named && self.declares(name));
+        if !self.names_path(arguments, Role::Other) {
+            return Vec::new();
         }
-        if found.named { found.places } else { Vec::new() }
+        let mut found = Found { of: self, packed: false, texts: 0, places: Vec::new() };
+        found.collect(arguments, Role::Other);
+        found.places
     }
 
     /// Returns the places that a path of the tool's may lead to, in canonical form.
@@ -117,9 +124,32 @@ impl ToolPaths {
         readings.iter().flat_map(|reading| self.reader.places(reading, true)).collect()
     }
 
+    /// Says whether a text is a path by a name that the tool declares, wherever in the arguments.
+    fn names_path(&self, value: &Value, role: Role) -> bool {
+        match value {
+            Value::String(_) => role == Role::Path,
+            Value::Array(items) => items.iter().any(|item| self.names_path(item, role)),
+            Value::Object(entries) => {
+                let above = self.above(entries, role);
+                entries.iter().any(|(name, value)| {
+                    let own = self.role(name, above);
+                    let counts = own != Role::Path || role == Role::Path || self.declares(name);
+                    counts && self.names_path(value, own)
+                })
+            }
+            Value::Bool(_) | Value::Null | Value::Number(_) => false,
+        }
+    }
+
     fn declares(&self, name: &str) -> bool {
-        let declared = self.declared.as_ref();
-        self.formatted.contains(name) || declared.is_none_or(|declared| declared.contains(name))
+        self.any || self.formatted.contains(name) || self.declared.contains(name)
+    }
+
+    /// Returns what the entries of an object stand below. One of `files` that has a `path` says itself which
+    /// of them are paths: its `content` is none.
+    fn above(&self, entries: &Map<String, Value>, role: Role) -> Role {
+        let is_entry = || entries.keys().any(|it| self.role(it, Role::Other) == Role::Path);
+        if role == Role::Path && is_entry() { Role::Other } else { role }
     }
 
     fn role(&self, name: &str, above: Role) -> Role {
@@ -144,10 +174,11 @@ enum Role {
     Path,
 }
 
-/// The places of a call, and whether any of them is one by its name.
+/// The places of a call.
 struct Found<'a> {
     of: &'a ToolPaths,
-    named: bool,
+    /// What is looked at stands in a text.
+    packed: bool,
     /// How many texts count.
     texts: usize,
     places: Vec<String>,
@@ -159,27 +190,17 @@ impl Found<'_> {
             Value::String(text) => self.text(text, role),
             Value::Array(items) => items.iter().for_each(|item| self.collect(item, role)),
             Value::Object(entries) => {
-                let above = self.above(entries, role);
-                entries.iter().for_each(|(name, value)| self.entry(name, value, above));
+                let above = self.of.above(entries, role);
+                for (name, value) in entries {
+                    self.text(name, Role::Other);
+                    self.collect(value, self.of.role(name, above));
+                }
             }
             Value::Bool(_) | Value::Null | Value::Number(_) => {}
         }
     }
 
-    fn entry(&mut self, name: &str, value: &Value, above: Role) {
-        self.text(name, Role::Other);
-        self.collect(value, self.of.role(name, above));
-    }
-
-    /// Returns what the entries of an object stand below. One of `files` that has a `path` says itself which
-    /// of them are paths: its `content` is none.
-    fn above(&self, entries: &Map<String, Value>, role: Role) -> Role {
-        let names_path = || entries.keys().any(|it| self.of.role(it, Role::Other) == Role::Path);
-        if role == Role::Path && names_path() { Role::Other } else { role }
-    }
-
     fn text(&mut self, text: &str, role: Role) {
-        self.named |= role == Role::Path;
         if role == Role::Content || self.texts > POLICY_PATHS_MAX {
             return;
         }
@@ -195,16 +216,16 @@ impl Found<'_> {
         }
     }
 
-    /// Looks into a text that is JSON itself, which some tools take for what it holds. It is no reason to take the
-    /// call for one about a place.
+    /// Looks into a text that is JSON itself, which some tools take for what it holds. What is packed twice has
+    /// backslashes before its quotes, with which the whole text leads [`NOWHERE`].
     fn json(&mut self, text: &str, role: Role) {
-        if !text.trim_start().starts_with(['{', '[', '"']) {
+        if self.packed || !text.trim_start().starts_with(['{', '[', '"']) {
             return;
         }
         if let Ok(value) = serde_json::from_str::<Value>(text) {
-            let named = self.named;
+            self.packed = true;
             self.collect(&value, role);
-            self.named = named;
+            self.packed = false;
         }
     }
 
@@ -352,8 +373,26 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Returns the places of a call of a tool that declares all that it is given.
     fn found(arguments: &Value) -> Vec<String> {
-        ToolPaths::default().of_call(arguments)
+        declaring(arguments).of_call(arguments)
+    }
+
+    fn declaring(arguments: &Value) -> ToolPaths {
+        let mut paths = ToolPaths::default();
+        add_names(arguments, &mut paths.declared);
+        paths
+    }
+
+    fn add_names(value: &Value, names: &mut BTreeSet<String>) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| add_names(item, names)),
+            Value::Object(entries) => {
+                names.extend(entries.keys().cloned());
+                entries.values().for_each(|value| add_names(value, names));
+            }
+            Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => {}
+        }
     }
 
     #[test]
@@ -458,24 +497,45 @@ mod tests {
 
     #[test]
     fn an_argument_that_the_tool_does_not_declare_makes_no_call_one_about_a_place() {
-        let known = ToolPaths::of([&json!({"properties": {"path": {}, "items": {}}})]);
+        let inner = json!({"items": {"properties": {"file": {}}}});
+        let open = json!({"additionalProperties": true, "type": "object"});
+        let known =
+            json!({"properties": {"files": {}, "path": {}, "items": inner, "headers": open}});
+        let known = ToolPaths::of([&known]);
         for (arguments, expected) in [
             (json!({"path": "a"}), &["/a"][..]),
             (json!({"items": [{"file": "a"}]}), &["/a"]),
+            (json!({"items": [{"folder": "a"}]}), &[]),
+            // Below a path by a declared name every text is one, whatever the entries are called.
+            (json!({"files": {"x": {"folder": "a"}}}), &["/a"]),
             (json!({"folder": "a"}), &[]),
-            (json!({"folder": "a", "x": {"path": "b/c"}}), &[]),
-            (json!({"path": "a", "folder": "b"}), &["/a", "/b"]),
+            (json!({"headers": {"folder": "a"}, "items": [{"x": {"cwd": ["a"]}}]}), &[]),
+            (json!({"headers": {"x": {"path": "a"}}}), &["/a"]),
+            // Beside a path, what is not declared counts too.
+            (json!({"path": "a", "folder": "b", "headers": {"cwd": "c"}}), &["/a", "/b", "/c"]),
         ] {
             let mut all = known.of_call(&arguments);
             all.sort();
             assert_eq!(all, expected, "{arguments}");
         }
-        let none = ToolPaths::of([&json!({"properties": {}}), &json!({})]);
-        assert_eq!(none.of_call(&json!({"path": "a"})), [""; 0]);
+        for none in [json!({"properties": {}}), json!({"type": "object"}), json!({}), open] {
+            let all = ToolPaths::of([&none]).of_call(&json!({"path": "a"}));
+            assert_eq!(all, [""; 0], "{none}");
+        }
+        for reference in [
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"path": {}}}}}),
+            json!({"allOf": [{"type": "object"}, {"properties": {"path": {}}}]}),
+        ] {
+            let all = ToolPaths::of([&reference]).of_call(&json!({"path": "a"}));
+            assert_eq!(all, ["/a"], "{reference}");
+        }
+        assert_eq!(ToolPaths::default().handed_on().of_call(&json!({"x": {"path": "a"}})), ["/a"]);
         // A session's word adds a path and takes none.
         let session = ToolPaths::of([&json!({"properties": {"x": {"format": "path"}}})]);
         assert_eq!(ToolPaths::default().and(&session).of_call(&json!({"x": "a"})), ["/a"]);
-        assert_eq!(ToolPaths::default().and(&session).of_call(&json!({"path": "a"})), ["/a"]);
+        assert_eq!(ToolPaths::default().and(&session).of_call(&json!({"path": "a"})), [""; 0]);
+        let both = known.and(&session).of_call(&json!({"path": "a", "x": "b"}));
+        assert_eq!(both, ["/a", "/b"]);
     }
 
     #[test]
@@ -488,6 +548,12 @@ mod tests {
         }
         assert!(!all.iter().any(|one| one == "/f/g"), "{all:?}");
         assert!(found(&json!({"paths": " [\"a\", \"b\"]"})).contains(&"/b".to_owned()));
+        // What is packed twice is not followed, as deep as it may be.
+        let mut deep = "x".to_owned();
+        for _ in 0..9 {
+            deep = Value::from(vec![deep]).to_string();
+        }
+        assert_eq!(found(&json!({"path": "a", "x": deep})), ["/a", NOWHERE, NOWHERE]);
         // No word of the caller's makes it a call about a place.
         assert_eq!(found(&json!({"options": "{\"path\": \"a/b\"}"})), [""; 0]);
     }
@@ -495,7 +561,7 @@ mod tests {
     #[test]
     fn what_a_server_reads_in_other_texts_counts_as_in_paths() {
         let server = PathReader::Server { folders: Vec::new(), jailed: true };
-        let server = ToolPaths::default().read_by(server);
+        let server = declaring(&json!({"path": ""})).read_by(server);
         for (text, expected) in [
             ("secret%2fx", Some("secret/x")),
             ("%2e%2e", Some(NOWHERE)),

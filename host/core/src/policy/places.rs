@@ -29,6 +29,12 @@ const WHOLE: &str = "/";
 /// Where a system shows what a process has open, its working directory and its root among that.
 const PROCESS_FOLDERS: [&str; 2] = ["/proc", "/dev/fd"];
 
+/// What begins a group of alternatives in a pattern, beside `*(` and `?(`.
+const GROUPS: [&str; 3] = ["!(", "+(", "@("];
+
+/// What braces hold that may put a `..` together: they are written out before a path is read.
+const DOTS: [&str; 5] = ["..", "{.", ",.", "{,", ",}"];
+
 /// A folder as tools see it, in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder(String);
@@ -169,9 +175,11 @@ fn named(folders: &[HostFolder], jailed: bool, path: &str) -> Vec<String> {
 
 /// Returns the folder in which a pattern looks: what stands before its first step that may be several names.
 fn above_pattern(path: &str) -> Option<&str> {
+    // The braces of templates hold one name.
+    let has_names = path.contains(',');
     let mut above = 0;
     for step in path.split('/') {
-        if is_pattern(step) {
+        if is_pattern(step) || (has_names && step.contains('{')) {
             return path.get(..above);
         }
         above += step.len() + 1;
@@ -183,17 +191,19 @@ fn above_pattern(path: &str) -> Option<&str> {
 /// be one character.
 fn is_pattern(step: &str) -> bool {
     let inner = step.trim_matches(['[', ']']);
-    step.contains(['*', '?']) || inner.contains(['[', ']'])
+    step.contains(['*', '?'])
+        || inner.contains(['[', ']'])
+        || GROUPS.iter().any(|group| step.contains(group))
 }
 
-/// Says whether programs read the beginning of a path as another one: a home, a variable, what a process has open.
+/// Says whether programs read the beginning of a path as another one: a home, a variable, what a process has open,
+/// or what braces may climb from.
 fn begins_anywhere(path: &str) -> bool {
     let whole = canonical(path);
     let own = written(path, &whole);
-    own == "~"
-        || own.starts_with("~/")
-        || own.starts_with('$')
+    own.starts_with(['~', '$'])
         || PROCESS_FOLDERS.iter().any(|folder| Path::new(own).starts_with(folder))
+        || (path.contains('{') && DOTS.iter().any(|dots| path.contains(dots)))
 }
 
 /// Returns the `whole` that is the canonical form of `path` with a slash in front only where it is written with one.
@@ -369,7 +379,7 @@ mod tests {
             ("~", &["~", "/"]),
             ("~/secret", &["~/secret", "/"]),
             ("./~/x", &["~/x", "/"]),
-            ("~a", &["~a"]),
+            ("~me/secret", &["~me/secret", "/"]),
             ("/~", &["/~"]),
             ("$HOME/secret", &["$HOME/secret", "/"]),
             ("/proc/self/cwd/x", &["/proc/self/cwd/x", "/"]),
@@ -389,11 +399,19 @@ mod tests {
             ("/opt/srv/[s]ecret", &["/[s]ecret", "/"]),
             ("/opt/srv/a/[id]/[[...x]]", &["/a/[id]/[[...x]]"]),
             ("s?", &["s?", "/"]),
+            ("/opt/srv/a/@(s)ecret", &["/a/@(s)ecret", "/a"]),
+            ("/opt/srv/a/s{e..f}cret", &["/a/s{e..f}cret", "/"]),
+            ("/opt/srv/a/{,.}./b", &["/a/{,.}./b", "/a", "/", "/a/{", ".}./b"]),
+            ("/opt/srv/a/{secret,b}/x", &["/a/{secret,b}/x", "/a", "/a/{secret", "b}/x"]),
+            ("/opt/srv/{{name}}/x", &["/{{name}}/x"]),
         ] {
             assert_eq!(all_places(&program, text), places, "{text}");
         }
         let places = |text, is_named| program.places(text, is_named);
-        assert_eq!(places("**/*.md", false), ["**/*.md"], "below what is a path by its name");
+        for below in ["**/*.md", "*.{ts,js}"] {
+            assert_eq!(places(below, false), [below], "below what is a path by its name");
+        }
+        assert_eq!(places("{..,a}/b", false), ["{..,a}/b", "/"]);
         assert_eq!(places("/opt/srv/a/*.md", false), ["/a/*.md", "/a"]);
     }
 

@@ -208,7 +208,7 @@ impl fmt::Display for Mismatch<'_> {
             Self::Earlier => f.write_str("an earlier one that asks may match, and decides"),
             Self::Name { is, wanted } => write!(f, "the name is `{is}`, not `{wanted}`"),
             Self::NoneInside(folder) => write!(f, "no path lies within `{folder}` or is above it"),
-            Self::NoPath => f.write_str("the arguments hold no path"),
+            Self::NoPath => f.write_str("the arguments hold no path that the tool declares"),
             Self::NotReached => f.write_str("its rate limit is not reached"),
             Self::Outside { path, folder } if *path == NOWHERE => {
                 write!(f, "a path has no place in the granted folders, so none within `{folder}`")

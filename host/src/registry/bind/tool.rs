@@ -75,6 +75,9 @@ impl Binder {
             output,
             grants,
         };
+        if tool.is_call_tool() {
+            tool.paths = tool.paths.handed_on();
+        }
         self.sources.manifest.governance.bind(&mut tool);
         self.keep_to_schema(&mut tool)?;
         keep_to_policy(&mut tool, code)?;
