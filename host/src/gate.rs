@@ -393,10 +393,7 @@ impl Gate {
         let checked = arguments.map(|given| self.checked(tool, given, context, see));
         let checked = checked.transpose()?;
         let arguments = checked.as_ref().map(|checked| checked.arguments);
-        // Rules by folder read every text of them.
-        let bytes = checked.as_ref().map_or(0, |checked| checked.text.len());
-        let decide = || self.decide(tool, arguments, context);
-        let decision = offload::blocking(bytes > SCREENED_AT_ONCE_BYTES_MAX, decide)?;
+        let decision = self.decide(tool, arguments, context)?;
         let narrowed = self.narrowed(resolved, context)?;
         let session = context.narrowing(tool).and_then(|session| session.timeout);
         let own = narrowed.as_ref().unwrap_or(resolved).grants().limits.timeout;

@@ -2,13 +2,16 @@
 
 use clawhost_core::catalog::{Tool, declares};
 use clawhost_core::error::{CallError, ErrorKind};
+use clawhost_core::limits::SCREENED_AT_ONCE_BYTES_MAX;
 use clawhost_core::manifest::Autonomy;
 use clawhost_core::policy::{
     ApprovalTerms, CallFacts, Explanation, PolicySet, RuleRef, Scope, Verdict,
 };
+use clawhost_core::reply::json_bytes;
 use serde_json::{Map, Value};
 
 use super::{CallContext, Gate};
+use crate::offload;
 
 /// A call that policy does not refuse.
 pub(super) struct Decision {
@@ -34,6 +37,17 @@ pub struct Ask {
 impl Gate {
     /// Decides about a call with `arguments`, or with some arguments where there are none yet.
     pub(super) fn decide(
+        &self,
+        tool: &Tool,
+        arguments: Option<&Value>,
+        context: &CallContext,
+    ) -> Result<Decision, CallError> {
+        // Rules by folder read every text of them.
+        let is_long = arguments.is_some_and(|it| json_bytes(it) > SCREENED_AT_ONCE_BYTES_MAX);
+        offload::blocking(is_long, || self.decided(tool, arguments, context))
+    }
+
+    fn decided(
         &self,
         tool: &Tool,
         arguments: Option<&Value>,
