@@ -156,7 +156,9 @@ impl Board {
         if !works && (held.from != from || report.status == Status::Partial) {
             return false;
         }
-        self.tokens = self.tokens.saturating_add(report.token_usage.unwrap_or(0));
+        // Whoever only gave it spent nothing on it, and may be nobody of the swarm.
+        let spent = report.token_usage.filter(|_| works).unwrap_or(0);
+        self.tokens = self.tokens.saturating_add(spent);
         match report.status {
             Status::Partial => self.tell_giver(from, report),
             Status::Failed if works => self.failed(from, report),

@@ -248,6 +248,14 @@ async fn tokens_that_are_spent_end_it() {
 }
 
 #[tokio::test]
+async fn who_only_gave_a_task_spends_no_tokens_of_the_swarm() {
+    let Crew { swarm, .. } = open(SwarmPlan { tokens_max: Some(10), ..crew() });
+    swarm.delegate("stranger", task("1")).unwrap();
+    assert!(swarm.report("stranger", report("1", Status::Completed)).unwrap());
+    swarm.delegate("boss", task("2")).unwrap();
+}
+
+#[tokio::test]
 async fn a_task_for_all_is_ended_by_the_first_and_the_others_are_told() {
     let all = plan(Topology::Broadcast, &[("ant", "worker", 1), ("bee", "worker", 1)]);
     let Crew { swarm, .. } = open(all);
