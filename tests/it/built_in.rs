@@ -95,14 +95,8 @@ async fn memory_is_kept_in_one_file_and_searched_by_paragraph() {
 #[tokio::test]
 async fn every_built_in_tool_has_closed_schemas_and_describes_every_parameter() {
     let tools = [
-        "read-file",
-        "write-file",
-        "edit-file",
-        "list-directory",
-        "search-files",
-        "apply-patch",
-        "memory-read",
-        "memory-write",
+        "read-file", "write-file", "edit-file", "list-directory", "search-files", "apply-patch",
+        "memory-read", "memory-write",
     ];
     let host = TestHost::builder().only(&tools).build().await;
     for tool in host.host().catalog().tools() {

@@ -12,10 +12,7 @@ const REFERENCE: &str = "host/docs/cli.md";
 
 /// Pages that lie neither in the book nor among the examples.
 const OTHERS: [&str; 5] = [
-    "README.md",
-    "CONTRIBUTING.md",
-    "host/CONFIGURATION.md",
-    "host/REGISTRY.md",
+    "README.md", "CONTRIBUTING.md", "host/CONFIGURATION.md", "host/REGISTRY.md",
     "tests/fuzz/README.md",
 ];
 

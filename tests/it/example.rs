@@ -70,14 +70,8 @@ fn every_tool_of_the_example_is_served() {
     assert_eq!(
         names,
         [
-            "edit_file",
-            "list_directory",
-            "memory_read",
-            "memory_write",
-            "read_file",
-            "web_fetch",
-            "word_count",
-            "write_file"
+            "edit_file", "list_directory", "memory_read", "memory_write", "read_file", "web_fetch",
+            "word_count", "write_file"
         ]
     );
     assert_eq!(shown["refused"], json!([]));

@@ -268,9 +268,7 @@ async fn a_redirect_stays_at_the_service_and_never_carries_the_token_away() {
     assert_eq!(
         lines,
         [
-            "get /r/here http/1.1",
-            "get /r/echo http/1.1",
-            "post /r/here http/1.1",
+            "get /r/here http/1.1", "get /r/echo http/1.1", "post /r/here http/1.1",
             "get /r/echo http/1.1"
         ]
     );

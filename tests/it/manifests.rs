@@ -267,9 +267,7 @@ fn a_wrong_document_of_a_component_is_shown_in_its_lines_by_every_verb() {
         let run = cli.run(&[verb, "claw.yaml", "--tools", "tools"]);
         assert_eq!(run.code, Some(code), "{verb}: {}{}", run.stdout, run.stderr);
         for part in [
-            "tools/word-count.yaml:4:",
-            "did you mean `annotations`?",
-            "unknown key `sandbox`",
+            "tools/word-count.yaml:4:", "did you mean `annotations`?", "unknown key `sandbox`",
             "no component here",
         ] {
             assert!(run.stderr.contains(part), "{verb}: {part}: {}", run.stderr);

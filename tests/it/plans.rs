@@ -20,14 +20,7 @@ const STEPS_MAX: usize = 14;
 const NAMES: [&str; 9] = ["a", "b", "c", ".", "..", "", "canary.txt", "outside", "inside"];
 /// Where links made by the person outside lead.
 const TARGETS: [&str; 9] = [
-    "a",
-    "b/c",
-    ".",
-    "..",
-    "../outside",
-    "../outside/canary.txt",
-    "OUTSIDE",
-    "OUTSIDE/canary.txt",
+    "a", "b/c", ".", "..", "../outside", "../outside/canary.txt", "OUTSIDE", "OUTSIDE/canary.txt",
     "/",
 ];
 

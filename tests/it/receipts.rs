@@ -117,14 +117,8 @@ fn a_receipt_says_what_the_call_could_touch_and_is_enough_to_replay_it() {
     let folder = cli.here().join("workspace");
     assert_eq!(record["grants"], format!("reads {}", folder.display()));
     for key in [
-        "digest",
-        "schema_digest",
-        "policy",
-        "rule_id",
-        "arguments_digest",
-        "result_digest",
-        "fuel",
-        "prev",
+        "digest", "schema_digest", "policy", "rule_id", "arguments_digest", "result_digest",
+        "fuel", "prev",
     ] {
         assert!(!record[key].is_null(), "{key}: {record}");
     }

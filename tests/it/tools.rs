@@ -137,10 +137,7 @@ async fn without_a_grant_none_of_them_is_served_and_the_reason_names_what_is_mis
     assert_eq!(host.names(), ["calculator"]);
     let refused = host.refused();
     for says in [
-        "claw:host/memory",
-        "memory: true",
-        "claw:host/models",
-        "provider: true",
+        "claw:host/memory", "memory: true", "claw:host/models", "provider: true",
         "claw:host/channels",
     ] {
         assert!(refused.contains(says), "{says}: {refused}");
@@ -313,14 +310,8 @@ async fn a_message_goes_to_a_declared_channel_and_to_no_other() {
 #[tokio::test]
 async fn a_simulated_tool_waits_for_a_person_whatever_the_policy_allows() {
     let tools = [
-        "sim-argocd-status",
-        "sim-argocd-investigate",
-        "sim-argocd-fix-apply",
-        "sim-ticket-read",
-        "sim-runtime-research",
-        "sim-git-pr",
-        "sim-teams-post",
-        "sim-cost-regression",
+        "sim-argocd-status", "sim-argocd-investigate", "sim-argocd-fix-apply", "sim-ticket-read",
+        "sim-runtime-research", "sim-git-pr", "sim-teams-post", "sim-cost-regression",
         "calculator",
     ];
     let host = TestHost::builder().only(&tools).build().await;

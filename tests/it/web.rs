@@ -105,34 +105,11 @@ async fn n1_to_n8_no_spelling_of_a_private_address_is_reached() {
     let tripwire = Tripwire::plain();
     let host = host_with(OPEN, &tripwire.port.to_string()).await;
     for name in [
-        "127.0.0.1",
-        "127.1",
-        "127.255.255.254",
-        "localhost",
-        "localhost.",
-        "LOCALHOST",
-        "2130706433",
-        "0x7f000001",
-        "0177.0.0.1",
-        "0x7f.1",
-        "0.0.0.0",
-        "0",
-        "[::1]",
-        "[::]",
-        "[::ffff:127.0.0.1]",
-        "[::ffff:7f00:1]",
-        "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]",
-        "１２７.０.０.１",
-        "127。0。0。1",
-        "10.0.0.1",
-        "172.16.0.1",
-        "192.168.0.1",
-        "169.254.169.254",
-        "100.64.0.1",
-        "224.0.0.1",
-        "user@127.0.0.1",
-        "example.com@127.0.0.1",
+        "127.0.0.1", "127.1", "127.255.255.254", "localhost", "localhost.", "LOCALHOST",
+        "2130706433", "0x7f000001", "0177.0.0.1", "0x7f.1", "0.0.0.0", "0", "[::1]", "[::]",
+        "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
+        "１２７.０.０.１", "127。0。0。1", "10.0.0.1", "172.16.0.1", "192.168.0.1",
+        "169.254.169.254", "100.64.0.1", "224.0.0.1", "user@127.0.0.1", "example.com@127.0.0.1",
         "127.0.0.1%00.example.com",
     ] {
         let outcome = fetch(&host, &tripwire.url(name)).await;
@@ -146,17 +123,8 @@ async fn n1_to_n8_no_spelling_of_a_private_address_is_reached() {
 async fn n14_other_schemes_are_no_requests() {
     let host = host_with(OPEN, "80").await;
     for url in [
-        "file:///etc/passwd",
-        "ftp://example.com/",
-        "gopher://127.0.0.1/",
-        "data:,x",
-        "//x",
-        "",
-        "http://",
-        "http:/etc",
-        "unix:/run/x",
-        "javascript:1",
-        "http://example.com\r\nx: y/",
+        "file:///etc/passwd", "ftp://example.com/", "gopher://127.0.0.1/", "data:,x", "//x", "",
+        "http://", "http:/etc", "unix:/run/x", "javascript:1", "http://example.com\r\nx: y/",
     ] {
         let outcome = fetch(&host, url).await;
         assert!(refused(&outcome), "{url:?}: {outcome:?}");

@@ -6,28 +6,14 @@ use std::process::Command;
 /// Variables of the outer build that would change what the inner one makes. The jobserver's
 /// are among them: the outer cargo waits for this script, so the inner one may use all cores.
 const CLEANED: [&str; 12] = [
-    "RUSTFLAGS",
-    "RUSTDOCFLAGS",
-    "RUSTC",
-    "RUSTC_WRAPPER",
-    "RUSTC_WORKSPACE_WRAPPER",
-    "CLIPPY_ARGS",
-    "CLIPPY_CONF_DIR",
-    "MAKEFLAGS",
-    "MFLAGS",
-    "__CARGO_DEFAULT_LIB_METADATA",
-    "LLVM_PROFILE_FILE",
-    "MIRIFLAGS",
+    "RUSTFLAGS", "RUSTDOCFLAGS", "RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER",
+    "CLIPPY_ARGS", "CLIPPY_CONF_DIR", "MAKEFLAGS", "MFLAGS", "__CARGO_DEFAULT_LIB_METADATA",
+    "LLVM_PROFILE_FILE", "MIRIFLAGS",
 ];
 
 /// Of cargo's own variables, those that say where things are rather than how to build.
 const KEPT: [&str; 7] = [
-    "CARGO_HOME",
-    "CARGO_HTTP_",
-    "CARGO_NET_",
-    "CARGO_REGISTR",
-    "CARGO_SOURCE_",
-    "CARGO_RESOLVER_",
+    "CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTR", "CARGO_SOURCE_", "CARGO_RESOLVER_",
     "CARGO_TERM_",
 ];
 

@@ -20,16 +20,8 @@ const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Each built-in component: its folder below `guest-tools/`; its package is `claw-` and that.
 const BUILT_IN: [&str; 10] = [
-    "file-io",
-    "exec",
-    "web-fetch",
-    "memory",
-    "calculator",
-    "key-value",
-    "models",
-    "message",
-    "sim",
-    "shell",
+    "file-io", "exec", "web-fetch", "memory", "calculator", "key-value", "models", "message",
+    "sim", "shell",
 ];
 
 /// Those that are built with the feature `interpreters`, likewise.
@@ -37,15 +29,8 @@ const INTERPRETERS: [&str; 3] = ["js", "python", "code"];
 
 /// What they are made of beside their own folders, relative to `guest-tools/`.
 const SHARED: [&str; 9] = [
-    "Cargo.toml",
-    "Cargo.lock",
-    ".cargo/config.toml",
-    "sdk",
-    "macros",
-    "script",
-    "interpreters",
-    "shims",
-    "../wit",
+    "Cargo.toml", "Cargo.lock", ".cargo/config.toml", "sdk", "macros", "script", "interpreters",
+    "shims", "../wit",
 ];
 
 fn main() {

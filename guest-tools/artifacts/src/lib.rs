@@ -58,19 +58,12 @@ mod tests {
     #[test]
     fn each_component_imports_what_its_tools_need_and_nothing_else() {
         let files = [
-            "claw:host/log",
-            "wasi:clocks/wall-clock",
-            "wasi:filesystem/preopens",
+            "claw:host/log", "wasi:clocks/wall-clock", "wasi:filesystem/preopens",
             "wasi:filesystem/types",
         ];
         let web = [
-            "claw:host/log",
-            "wasi:cli/environment",
-            "wasi:http/outgoing-handler",
-            "wasi:http/types",
-            "wasi:io/error",
-            "wasi:io/poll",
-            "wasi:io/streams",
+            "claw:host/log", "wasi:cli/environment", "wasi:http/outgoing-handler",
+            "wasi:http/types", "wasi:io/error", "wasi:io/poll", "wasi:io/streams",
         ];
         // Its edits wait for each other.
         let editing = ["wasi:clocks/monotonic-clock"];
@@ -116,16 +109,8 @@ mod tests {
         assert_eq!(
             names,
             [
-                "file-io",
-                "exec",
-                "web-fetch",
-                "memory",
-                "calculator",
-                "key-value",
-                "models",
-                "message",
-                "sim",
-                "shell"
+                "file-io", "exec", "web-fetch", "memory", "calculator", "key-value", "models",
+                "message", "sim", "shell"
             ]
             .into_iter()
             .chain(INTERPRETERS.into_iter().filter(|_| cfg!(feature = "interpreters")))

@@ -349,10 +349,7 @@ fn numbers_that_would_be_other_ones_are_refused_and_others_are_right() {
     assert_eq!(text(&ended.stdout), "9007199254740993\n9007199254740994\n18446744073709551615");
     let long = format!("seq {0} {0}", "9".repeat(50));
     for script in [
-        "seq 1e17 1e17",
-        "seq -f %g 9007199254740993",
-        "fold -w 0 fruit",
-        "echo a | xargs -n 0",
+        "seq 1e17 1e17", "seq -f %g 9007199254740993", "fold -w 0 fruit", "echo a | xargs -n 0",
         &long,
     ] {
         assert_eq!((bounded(script).status, &*text(&bounded(script).stdout)), (2, ""), "{script}");

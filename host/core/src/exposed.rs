@@ -138,14 +138,7 @@ impl List {
 
 /// What is kept of an item. Deliberately absent: icons, which clients would fetch.
 const KNOWN: [&str; 9] = [
-    "annotations",
-    "arguments",
-    "description",
-    "mimeType",
-    "name",
-    "size",
-    "title",
-    "uri",
+    "annotations", "arguments", "description", "mimeType", "name", "size", "title", "uri",
     "uriTemplate",
 ];
 

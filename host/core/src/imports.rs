@@ -288,14 +288,9 @@ mod tests {
             ["wasi:io/streams@0.2.6", "claw:host/log@0.1.0", "wasi:filesystem/types@0.2.12"];
         assert!(check(inert.into_iter(), &none).is_ok());
         for import in [
-            "wasi:http/types@0.2.12",
-            "claw:host/process@0.1.0",
-            "claw:host/provider@0.1.0",
-            "claw:host/models@0.1.0",
-            "claw:host/memory@0.1.0",
-            "claw:host/channels@0.1.0",
-            "claw:host/secrets@0.1.0",
-            "claw:host/tools@0.1.0",
+            "wasi:http/types@0.2.12", "claw:host/process@0.1.0", "claw:host/provider@0.1.0",
+            "claw:host/models@0.1.0", "claw:host/memory@0.1.0", "claw:host/channels@0.1.0",
+            "claw:host/secrets@0.1.0", "claw:host/tools@0.1.0",
         ] {
             let reasons = check([import].into_iter(), &none).unwrap_err();
             assert!(reasons[0].contains(import) && reasons[0].contains("`none`"), "{reasons:?}");

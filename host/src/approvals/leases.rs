@@ -149,14 +149,8 @@ impl Leases {
             change.execute(
                 &format!("INSERT INTO leases ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)"),
                 (
-                    leased.id,
-                    leased.principal,
-                    leased.tool,
-                    leased.tool_digest,
-                    covers,
-                    leased.granted_by,
-                    leased.granted_at_ms,
-                    leased.ends_at_ms,
+                    leased.id, leased.principal, leased.tool, leased.tool_digest, covers,
+                    leased.granted_by, leased.granted_at_ms, leased.ends_at_ms,
                 ),
             )?;
             change.commit()?;

@@ -42,14 +42,8 @@ const PRINCIPAL: &str = "learn";
 const FINDS_BY_PATH: [&str; 4] = ["open ", "stat ", "readlink ", "metadata-hash "];
 /// How recorded operations begin that write, or without which nothing is written to a file.
 const WRITES: [&str; 8] = [
-    "open to write",
-    "set-times",
-    "create-directory",
-    "unlink-file",
-    "remove-directory",
-    "rename",
-    "symlink",
-    "link",
+    "open to write", "set-times", "create-directory", "unlink-file", "remove-directory", "rename",
+    "symlink", "link",
 ];
 
 /// Print the smallest sandbox profile that lets a tool do what it is called for

@@ -37,18 +37,11 @@ type Files = &'static [(&'static str, &'static str)];
 const COMMON: Files = template!("claw.yaml", "clawhost.yaml");
 const C: Files = template!("c/README.md", "c/example-tool.c");
 const JS: Files = template!(
-    "js/README.md",
-    "js/package.json",
-    "js/build.mjs",
-    "js/example-tool.js",
-    "js/example-tool.wit"
+    "js/README.md", "js/package.json", "js/build.mjs", "js/example-tool.js", "js/example-tool.wit"
 );
 const PYTHON: Files = template!("python/README.md", "python/app.py", "python/example-tool.wit");
 const RUST: Files = template!(
-    "rust/README.md",
-    "rust/Cargo.toml",
-    "rust/.cargo/config.toml",
-    "rust/src/lib.rs",
+    "rust/README.md", "rust/Cargo.toml", "rust/.cargo/config.toml", "rust/src/lib.rs",
     "rust/example-tool.wit"
 );
 

@@ -30,16 +30,8 @@ use crate::upstream::mcp::{Restart, Server, ServerOffers, ServerParts, State};
 /// What stands before the names of this verb's variables.
 const VARIABLE: &str = "CLAW_MCP_STDIO_";
 const VARIABLES: [&str; 10] = [
-    "ADDR",
-    "ARGS",
-    "AUTH_TOKEN",
-    "COMMAND",
-    "MAX_BODY_BYTES",
-    "PATH",
-    "PORT",
-    "REQUEST_TIMEOUT_MS",
-    "RESTART_BACKOFF_MS",
-    "RESTART_MAX_MS",
+    "ADDR", "ARGS", "AUTH_TOKEN", "COMMAND", "MAX_BODY_BYTES", "PATH", "PORT",
+    "REQUEST_TIMEOUT_MS", "RESTART_BACKOFF_MS", "RESTART_MAX_MS",
 ];
 const ADDRESS: &str = "127.0.0.1:8080";
 const PATH: &str = "/mcp";

@@ -23,14 +23,8 @@ pub(super) const USR: &str = "/usr";
 const PROGRAMS: [&str; 2] = [USR, "/bin"];
 /// Data that programs need to start and to check certificates; no private keys.
 const DATA: [&str; 9] = [
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/ld.so.preload",
-    "/etc/alternatives",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/pki/tls/certs",
+    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload",
+    "/etc/alternatives", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs",
     "/etc/pki/ca-trust/extracted",
 ];
 /// Data that finding hosts needs: only with the network.

@@ -9,13 +9,8 @@ use super::Body;
 
 /// What of a provider's headers is for its client.
 const KEPT: [&str; 7] = [
-    "content-type",
-    "openai-processing-ms",
-    "request-id",
-    "retry-after",
-    "retry-after-ms",
-    "x-request-id",
-    "x-should-retry",
+    "content-type", "openai-processing-ms", "request-id", "retry-after", "retry-after-ms",
+    "x-request-id", "x-should-retry",
 ];
 /// The same for its own bounds: how such a name begins, goes on and ends. A name may hold a secret as well.
 const BOUNDS: [(&str, &[&str], &[&str]); 2] = [

@@ -17,21 +17,8 @@ const LINE: &str = "command";
 const FOLDERS: [&str; 2] = ["/usr/bin/", "/bin/"];
 /// What a restricted shell may run in a jail and this one has not: none of it is offered.
 const ABSENT: [&str; 15] = [
-    "cksum",
-    "du",
-    "expand",
-    "file",
-    "join",
-    "ln",
-    "md5sum",
-    "od",
-    "readlink",
-    "sha1sum",
-    "sha512sum",
-    "sleep",
-    "stat",
-    "uname",
-    "unexpand",
+    "cksum", "du", "expand", "file", "join", "ln", "md5sum", "od", "readlink", "sha1sum",
+    "sha512sum", "sleep", "stat", "uname", "unexpand",
 ];
 
 /// Returns the rules for scripts, where `grants` have a shell. What is not to run as a program is not

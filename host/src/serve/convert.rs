@@ -46,11 +46,7 @@ pub(crate) fn tool(definition: &ToolDefinition, era: Era) -> Tool {
         object_schema(&definition.input_schema),
     )
     .with_annotations(ToolAnnotations::from_raw(
-        None,
-        hints.read_only,
-        hints.destructive,
-        hints.idempotent,
-        hints.open_world,
+        None, hints.read_only, hints.destructive, hints.idempotent, hints.open_world,
     ));
     tool.title.clone_from(&definition.title);
     tool.output_schema = definition.output_schema.as_ref().and_then(|s| output_schema(s, era));

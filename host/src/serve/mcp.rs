@@ -52,15 +52,8 @@ const INSTRUCTIONS: &str = "Tools that run in WebAssembly sandboxes. Each call s
 
 /// MCP methods this server knows; one of them that cannot be read has wrong parameters.
 const KNOWN_METHODS: [&str; 10] = [
-    "completion/complete",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/templates/list",
-    "server/discover",
-    "subscriptions/listen",
-    "tools/call",
+    "completion/complete", "prompts/get", "prompts/list", "resources/list", "resources/read",
+    "resources/templates/list", "server/discover", "subscriptions/listen", "tools/call",
     "tools/list",
 ];
 /// Those that only the older revisions have.

@@ -13,14 +13,8 @@ use super::input::Input;
 
 /// Hosts that rules name.
 const HOSTS: [&str; 8] = [
-    "example.com",
-    "*.example.com",
-    "a.b",
-    "localhost",
-    "10.0.0.1",
-    "93.184.216.34",
-    "169.254.169.254",
-    "[2606:2800:220:1::1]",
+    "example.com", "*.example.com", "a.b", "localhost", "10.0.0.1", "93.184.216.34",
+    "169.254.169.254", "[2606:2800:220:1::1]",
 ];
 
 /// Reads `data` as rules, then a URL, where it redirects to, an address, a path and a folder.

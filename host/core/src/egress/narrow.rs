@@ -60,14 +60,9 @@ mod tests {
     use proptest::prelude::*;
 
     const URLS: [&str; 8] = [
-        "https://a.example.com/",
-        "https://b.a.example.com/",
-        "https://example.com/",
-        "http://example.com:8080/",
-        "https://example.org/",
-        "http://10.0.0.1/",
-        "http://192.0.2.7/",
-        "https://localhost/",
+        "https://a.example.com/", "https://b.a.example.com/", "https://example.com/",
+        "http://example.com:8080/", "https://example.org/", "http://10.0.0.1/",
+        "http://192.0.2.7/", "https://localhost/",
     ];
 
     fn pattern() -> impl Strategy<Value = HostPattern> {

@@ -189,27 +189,9 @@ mod tests {
     #[test]
     fn what_is_not_a_host_is_refused() {
         for text in [
-            "",
-            "*",
-            "*.",
-            "*.*.com",
-            "a.*.com",
-            "a*.com",
-            "http://a.com",
-            "a.com:80",
-            "a.com/x",
-            "u@a.com",
-            "a b.com",
-            "*.127.0.0.1",
-            "[::1",
-            "fe80::1%lo",
-            "[fe80::1%25lo]",
-            "a..com",
-            ".",
-            "a.com..",
-            "256.0.0.1",
-            "4294967296",
-            "a\n.com",
+            "", "*", "*.", "*.*.com", "a.*.com", "a*.com", "http://a.com", "a.com:80", "a.com/x",
+            "u@a.com", "a b.com", "*.127.0.0.1", "[::1", "fe80::1%lo", "[fe80::1%25lo]", "a..com",
+            ".", "a.com..", "256.0.0.1", "4294967296", "a\n.com",
         ] {
             assert!(HostPattern::parse(text).is_err(), "{text:?}");
         }

@@ -9,15 +9,8 @@ pub const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE",
 
 /// Headers that say where a message ends, who is asked or how it is forwarded: the host's own.
 const FORBIDDEN: [&str; 9] = [
-    "connection",
-    "expect",
-    "host",
-    "http2-settings",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
+    "connection", "expect", "host", "http2-settings", "keep-alive", "te", "trailer",
+    "transfer-encoding", "upgrade",
 ];
 
 /// Returns whether a guest may not set the header `name` (any case).

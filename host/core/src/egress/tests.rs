@@ -73,21 +73,9 @@ fn n3_unspecified_addresses_are_refused() {
 #[test]
 fn n4_embedded_and_local_ipv6_is_refused() {
     let hosts = [
-        "::ffff:127.0.0.1",
-        "::ffff:7f00:1",
-        "::127.0.0.1",
-        "64:ff9b::7f00:1",
-        "64:ff9b:1::7f00:1",
-        "2002:7f00:1::",
-        "2001:0:7f00:1::",
-        "fec0::1",
-        "fc00::1",
-        "fd00:ec2::254",
-        "fe80::1",
-        "fe80::1%25lo",
-        "fe80::1%lo",
-        "ff02::1",
-        "2001:db8::1",
+        "::ffff:127.0.0.1", "::ffff:7f00:1", "::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::7f00:1",
+        "2002:7f00:1::", "2001:0:7f00:1::", "fec0::1", "fc00::1", "fd00:ec2::254", "fe80::1",
+        "fe80::1%25lo", "fe80::1%lo", "ff02::1", "2001:db8::1",
     ];
     for host in hosts {
         all_refused(&open(), &[&format!("http://[{host}]/")]);
@@ -97,19 +85,9 @@ fn n4_embedded_and_local_ipv6_is_refused() {
 #[test]
 fn n5_private_and_reserved_ipv4_is_refused() {
     let hosts = [
-        "10.1.2.3",
-        "172.16.0.1",
-        "192.168.1.1",
-        "169.254.169.254",
-        "100.64.0.1",
-        "192.0.0.8",
-        "198.18.0.1",
-        "224.0.0.1",
-        "240.0.0.1",
-        "255.255.255.255",
-        "168.63.129.16",
-        "100.100.100.200",
-        "metadata.google.internal",
+        "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "192.0.0.8",
+        "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "168.63.129.16",
+        "100.100.100.200", "metadata.google.internal",
     ];
     for host in hosts {
         assert_eq!(check(&open(), &format!("http://{host}/")), Err(Reason::Address), "{host}");
@@ -231,11 +209,7 @@ fn n7_what_parsers_read_differently_is_refused_or_read_once() {
 #[test]
 fn n8_international_spellings_are_mapped_before_the_check() {
     let loopback = [
-        "１２７.０.０.１",
-        "①②⑦.⓪.⓪.①",
-        "127。0。0。1",
-        "127.0.0.\u{ad}1",
-        "loc\u{ad}alhost",
+        "１２７.０.０.１", "①②⑦.⓪.⓪.①", "127。0。0。1", "127.0.0.\u{ad}1", "loc\u{ad}alhost",
         "ｌｏｃａｌｈｏｓｔ",
     ];
     for host in loopback {
@@ -310,17 +284,9 @@ fn n10_one_private_answer_refuses_the_whole_name() {
 #[test]
 fn n14_only_the_web_schemes_pass() {
     for url in [
-        "file:///etc/passwd",
-        "ftp://a.com/",
-        "gopher://a.com/",
-        "dict://a.com/",
-        "jar:http://a.com/",
-        "ws://a.com/",
-        "wss://a.com/",
-        "data:,x",
-        "unix:/run/x",
-        "javascript:1",
-        "blob:http://a.com/x",
+        "file:///etc/passwd", "ftp://a.com/", "gopher://a.com/", "dict://a.com/",
+        "jar:http://a.com/", "ws://a.com/", "wss://a.com/", "data:,x", "unix:/run/x",
+        "javascript:1", "blob:http://a.com/x",
     ] {
         assert_eq!(check(&open(), url), Err(Reason::Scheme), "{url}");
     }
@@ -349,10 +315,7 @@ fn private_addresses_may_be_opened_but_metadata_only_by_its_address() {
         assert!(check(&rules, &format!("http://{host}/")).is_ok(), "{host}");
     }
     for host in [
-        "169.254.169.254",
-        "[fd00:ec2::254]",
-        "[::ffff:a9fe:a9fe]",
-        "metadata.google.internal",
+        "169.254.169.254", "[fd00:ec2::254]", "[::ffff:a9fe:a9fe]", "metadata.google.internal",
         "0.0.0.0",
     ] {
         assert!(check(&rules, &format!("http://{host}/")).is_err(), "{host}");

@@ -393,11 +393,8 @@ fn a_rendered_problem_shows_the_line_and_what_would_be_right() {
     let mut shown = String::new();
     miette::NarratableReportHandler::new().render_report(&mut shown, &list[0].report()).unwrap();
     for part in [
-        "unknown key `descripton`",
-        "a.yaml",
-        "descripton: Does something.",
-        "did you mean `description`?",
-        "-32060",
+        "unknown key `descripton`", "a.yaml", "descripton: Does something.",
+        "did you mean `description`?", "-32060",
     ] {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }

@@ -398,44 +398,15 @@ mod tests {
     #[test]
     fn names_that_say_so_are_paths() {
         for name in [
-            "path",
-            "file_path",
-            "filePath",
-            "PATH",
-            "output-dir",
-            "outputDir",
-            "workingDirectory",
-            "cwd",
-            "source",
-            "To",
-            "fileName",
-            "folder_name",
-            "FILE_NAMES_FILE",
-            "old_path",
-            "path2",
-            "paths",
-            "srcFiles",
-            "X.file",
-            "outfile",
-            "root",
-            "filePathList",
+            "path", "file_path", "filePath", "PATH", "output-dir", "outputDir", "workingDirectory",
+            "cwd", "source", "To", "fileName", "folder_name", "FILE_NAMES_FILE", "old_path",
+            "path2", "paths", "srcFiles", "X.file", "outfile", "root", "filePathList",
         ] {
             assert_eq!(found(&json!({name: "a"})), ["/a"], "{name}");
         }
         for name in [
-            "pathology",
-            "filter",
-            "content",
-            "profile",
-            "profileName",
-            "query",
-            "tofu",
-            "",
-            "_",
-            "directive",
-            "list",
-            "checklist",
-            "rootless",
+            "pathology", "filter", "content", "profile", "profileName", "query", "tofu", "", "_",
+            "directive", "list", "checklist", "rootless",
         ] {
             assert_eq!(found(&json!({name: "a"})), [""; 0], "{name}");
         }

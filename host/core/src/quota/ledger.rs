@@ -92,9 +92,7 @@ impl Reservation {
         Used {
             prompt_tokens: believed(reported.prompt_tokens, prompt_bytes, prompt_tokens),
             completion_tokens: believed(
-                reported.completion_tokens,
-                answer_bytes,
-                completion_tokens,
+                reported.completion_tokens, answer_bytes, completion_tokens,
             ),
         }
     }

@@ -14,54 +14,22 @@ type Object = Map<String, Value>;
 const WORDS: [&str; 6] = ["$comment", "default", "deprecated", "description", "examples", "title"];
 /// What says all by itself, whatever stands beside it.
 const PLAIN: [&str; 18] = [
-    "const",
-    "dependentRequired",
-    "enum",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-    "pattern",
-    "type",
-    "uniqueItems",
+    "const", "dependentRequired", "enum", "exclusiveMaximum", "exclusiveMinimum", "format",
+    "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties",
+    "minimum", "multipleOf", "pattern", "type", "uniqueItems",
 ];
 /// What means something else beside another of these.
 const PARTS: [&str; 9] = [
-    "additionalItems",
-    "contains",
-    "else",
-    "if",
-    "items",
-    "maxContains",
-    "minContains",
-    "prefixItems",
-    "then",
+    "additionalItems", "contains", "else", "if", "items", "maxContains", "minContains",
+    "prefixItems", "then",
 ];
 /// What looks at all that stands beside it.
 const WHOLE: [&str; 4] =
     ["$dynamicRef", "$recursiveRef", "unevaluatedItems", "unevaluatedProperties"];
 /// What one dialect reads otherwise than another one, or not at all.
 const DIALECTS: [&str; 13] = [
-    "additionalItems",
-    "contentEncoding",
-    "contentMediaType",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
-    "else",
-    "format",
-    "if",
-    "maxContains",
-    "minContains",
-    "prefixItems",
+    "additionalItems", "contentEncoding", "contentMediaType", "dependencies", "dependentRequired",
+    "dependentSchemas", "else", "format", "if", "maxContains", "minContains", "prefixItems",
     "then",
 ];
 

@@ -15,20 +15,8 @@ const FAMILIES: &[&str] = &[
 
 /// Whole names, likewise.
 const NAMES: &[&str] = &[
-    "BROWSER",
-    "CDPATH",
-    "CLASSPATH",
-    "EDITOR",
-    "ENV",
-    "HOME",
-    "IFS",
-    "LANGUAGE",
-    "PAGER",
-    "PATH",
-    "PS4",
-    "SHELL",
-    "SHELLOPTS",
-    "VISUAL",
+    "BROWSER", "CDPATH", "CLASSPATH", "EDITOR", "ENV", "HOME", "IFS", "LANGUAGE", "PAGER", "PATH",
+    "PS4", "SHELL", "SHELLOPTS", "VISUAL",
 ];
 
 /// Checks a variable that a caller sets for a program.

@@ -149,12 +149,8 @@ fn the_productions_tell_what_the_page_says() {
         assert!(CLAW_URI.is_match(text), "{text}");
     }
     for text in [
-        "claw://tool/x",
-        "claw://local/tool/x@1.0",
-        "claw://local/tool/x@1.0.0+b",
-        "claw://registry/n/x",
-        "claw://local/claw/x",
-        "CLAW://local/tool/x",
+        "claw://tool/x", "claw://local/tool/x@1.0", "claw://local/tool/x@1.0.0+b",
+        "claw://registry/n/x", "claw://local/claw/x", "CLAW://local/tool/x",
     ] {
         assert!(!CLAW_URI.is_match(text), "{text}");
     }

@@ -306,16 +306,9 @@ mod tests {
             format!("{kind} {} {call}", &ts[17..19])
         };
         let expected = [
-            "call 01 500-1-0/1",
-            "turn 03 ",
-            "tool_call 03 ",
-            "tool_call 03 2000-2-0/1",
-            "call 04 500-1-0/1",
-            "call 06 5000-3-0/1",
-            "turn 07 ",
-            "tool_call 07 ",
-            "tool_call 07 ",
-            "call 09 500-1-0/1",
+            "call 01 500-1-0/1", "turn 03 ", "tool_call 03 ", "tool_call 03 2000-2-0/1",
+            "call 04 500-1-0/1", "call 06 5000-3-0/1", "turn 07 ", "tool_call 07 ",
+            "tool_call 07 ", "call 09 500-1-0/1",
         ];
         assert_eq!(told.iter().map(shown).collect::<Vec<_>>(), expected);
         assert_eq!(skipped, 2, "the torn line and the long one");
@@ -352,13 +345,8 @@ mod tests {
         let (told, _) = told(&[("2000-2-0.jsonl", calls.concat()), ("h", lines.concat())]);
         let shown = |event: &Value| format!("{} {}", text(event, "type"), text(event, "call"));
         let expected = [
-            "call 2000-2-0/1",
-            "call 2000-2-0/3",
-            "call 2000-2-0/4",
-            "call 2000-2-0/5",
-            "turn ",
-            "tool_call 2000-2-0/2",
-            "turn ",
+            "call 2000-2-0/1", "call 2000-2-0/3", "call 2000-2-0/4", "call 2000-2-0/5", "turn ",
+            "tool_call 2000-2-0/2", "turn ",
         ];
         assert_eq!(told.iter().map(shown).collect::<Vec<_>>(), expected);
     }

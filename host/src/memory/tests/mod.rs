@@ -267,22 +267,8 @@ async fn no_text_is_read_as_the_language_of_the_search_engine() {
     let stores = Stores::new(&[plan(StoreKind::Semantic)]);
     stores.put(None, "plain words").await;
     for text in [
-        "\"",
-        "\"\"\"",
-        "words\"",
-        "words OR",
-        "NEAR(",
-        "words*",
-        "* ",
-        "words:x",
-        "{words}: x",
-        "-words",
-        "^words",
-        "(words",
-        "words AND NOT",
-        "\0words",
-        "a\0\"",
-        "+words +",
+        "\"", "\"\"\"", "words\"", "words OR", "NEAR(", "words*", "* ", "words:x", "{words}: x",
+        "-words", "^words", "(words", "words AND NOT", "\0words", "a\0\"", "+words +",
         "words ; --",
     ] {
         stores.search(text).await;

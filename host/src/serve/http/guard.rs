@@ -206,24 +206,14 @@ mod tests {
     fn only_this_server_s_names_are_answered() {
         let guard = guard("127.0.0.1:7433", &["claw.example", "other.example:443"]);
         for host in [
-            "localhost:7433",
-            "LOCALHOST:7433",
-            "claw.example",
-            "127.0.0.1:7433",
-            "[::1]:7433",
-            "claw.example:7433",
-            "other.example:443",
+            "localhost:7433", "LOCALHOST:7433", "claw.example", "127.0.0.1:7433", "[::1]:7433",
+            "claw.example:7433", "other.example:443",
         ] {
             assert_eq!(status(&guard, &[("host", host)]), None, "{host}");
         }
         for host in [
-            "localhost",
-            "localhost:1",
-            "evil.example:7433",
-            "localhost.evil.example:7433",
-            "other.example:7433",
-            "",
-            "127.0.0.1:7433@evil.example",
+            "localhost", "localhost:1", "evil.example:7433", "localhost.evil.example:7433",
+            "other.example:7433", "", "127.0.0.1:7433@evil.example",
         ] {
             assert_eq!(status(&guard, &[("host", host)]), Some(403), "{host}");
         }

@@ -30,21 +30,8 @@ use crate::serve::status;
 
 /// What a record is told by where calls are listed; arguments and results are for who asks for one.
 const BRIEF: [&str; 15] = [
-    "approved_by",
-    "by",
-    "call",
-    "duration_us",
-    "ended",
-    "error",
-    "event",
-    "message",
-    "outcome",
-    "parent",
-    "principal",
-    "reason",
-    "server",
-    "time",
-    "tool",
+    "approved_by", "by", "call", "duration_us", "ended", "error", "event", "message", "outcome",
+    "parent", "principal", "reason", "server", "time", "tool",
 ];
 
 impl Operator {

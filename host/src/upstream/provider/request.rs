@@ -9,17 +9,8 @@ use serde_json::{Map, Value};
 
 /// What a request may say beside `model`, `messages` and how long the completion may be.
 pub(super) const OPTIONS: [&str; 11] = [
-    "frequency_penalty",
-    "presence_penalty",
-    "response_format",
-    "seed",
-    "stop",
-    "temperature",
-    "tool_choice",
-    "tools",
-    "parallel_tool_calls",
-    "top_p",
-    "user",
+    "frequency_penalty", "presence_penalty", "response_format", "seed", "stop", "temperature",
+    "tool_choice", "tools", "parallel_tool_calls", "top_p", "user",
 ];
 
 const ROLES: [&str; 5] = ["assistant", "developer", "system", "tool", "user"];
@@ -29,17 +20,8 @@ const DATA: [&str; 6] =
     ["data", "encrypted_content", "file_data", "signature", "thought_signature", "url"];
 /// What else stands in answers beside what the model wrote.
 const BESIDE: [&str; 11] = [
-    "call_id",
-    "finish_reason",
-    "format",
-    "id",
-    "logprobs",
-    "reasoning_details",
-    "role",
-    "status",
-    "stop_reason",
-    "stop_sequence",
-    "type",
+    "call_id", "finish_reason", "format", "id", "logprobs", "reasoning_details", "role", "status",
+    "stop_reason", "stop_sequence", "type",
 ];
 
 /// A checked request.

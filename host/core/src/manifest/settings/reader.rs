@@ -104,13 +104,8 @@ impl Reader {
         let origin = "https://name` or `https://name:port";
         HttpSettings {
             address: http.read(&["address"]),
-            allowed_hosts: self.take_list(
-                http,
-                "http.",
-                "allowed_hosts",
-                "name` or `name:port",
-                is_host,
-            ),
+            allowed_hosts: self
+                .take_list(http, "http.", "allowed_hosts", "name` or `name:port", is_host),
             allowed_origins: self.take_list(http, "http.", "allowed_origins", origin, is_origin),
             console: http.flag(&["console"]),
             metrics: http.read(&["metrics"]),

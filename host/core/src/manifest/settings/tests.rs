@@ -134,12 +134,8 @@ fn every_key_has_a_variable_and_variables_win() {
         shutdown_grace_ms,
     } = settings.limits;
     let limits = (
-        arguments_bytes_max,
-        calls_running_max,
-        calls_running_per_agent_max,
-        calls_waiting_max,
-        reply_bytes_max,
-        shutdown_grace_ms,
+        arguments_bytes_max, calls_running_max, calls_running_per_agent_max, calls_waiting_max,
+        reply_bytes_max, shutdown_grace_ms,
     );
     assert_eq!(limits, (1, 2, Some(6), 3, 4, 5));
     assert_eq!(settings.profiles.keys().collect::<Vec<_>>(), ["none"]);

@@ -13,10 +13,7 @@ use crate::manifest::shape::{self, Shape, expected, shown};
 const PREFIX: &str = "CLAWHOST_";
 /// Variables that something else than a key uses: the command line, the log, the build.
 const OTHER_VARIABLES: [&str; 5] = [
-    "CLAWHOST_CONFIG",
-    "CLAWHOST_LOG",
-    "CLAWHOST_LOG_FORMAT",
-    "CLAWHOST_SYSROOT_DIR",
+    "CLAWHOST_CONFIG", "CLAWHOST_LOG", "CLAWHOST_LOG_FORMAT", "CLAWHOST_SYSROOT_DIR",
     "CLAWHOST_WASM_TARGETS",
 ];
 /// What else these variables may begin with, in this order.

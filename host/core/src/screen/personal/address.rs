@@ -25,26 +25,8 @@ const VERSION_WORDS: [&str; 12] = [
 ];
 /// The same for addresses.
 const ADDRESS_WORDS: [&str; 20] = [
-    "ip",
-    "host",
-    "addr",
-    "address",
-    "server",
-    "from",
-    "client",
-    "peer",
-    "ping",
-    "dns",
-    "gateway",
-    "nameserver",
-    "remote",
-    "connect",
-    "inet",
-    "ssh",
-    "curl",
-    "for",
-    "resolver",
-    "at",
+    "ip", "host", "addr", "address", "server", "from", "client", "peer", "ping", "dns", "gateway",
+    "nameserver", "remote", "connect", "inet", "ssh", "curl", "for", "resolver", "at",
 ];
 /// What `.internal` is a part of in programs.
 const PROGRAM_WORDS: [&str; 16] = [

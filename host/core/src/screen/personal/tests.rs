@@ -108,24 +108,8 @@ fn what_only_looks_like_one_is_left_alone() {
 #[test]
 fn a_hostile_text_is_searched_in_one_go() {
     for piece in [
-        "a.",
-        "a@",
-        "a@b.",
-        "1 ",
-        "1-",
-        "4",
-        "4111 ",
-        "GB29",
-        "GB29 NWBK ",
-        "+1 ",
-        "(202) ",
-        "1.",
-        "1:",
-        "f:",
-        "::",
-        "phone: 1",
-        "a.internal.",
-        "localhost:",
+        "a.", "a@", "a@b.", "1 ", "1-", "4", "4111 ", "GB29", "GB29 NWBK ", "+1 ", "(202) ", "1.",
+        "1:", "f:", "::", "phone: 1", "a.internal.", "localhost:",
     ] {
         found(&piece.repeat((1 << 18) / piece.len()));
     }

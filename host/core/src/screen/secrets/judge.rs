@@ -36,14 +36,7 @@ const RUN_JUDGED_MAX: usize = 4;
 
 /// Examples of documents say so, and an address is no value.
 const EXAMPLES: &[&str] = &[
-    "example",
-    "xxxx",
-    "****",
-    "placeholder",
-    "redacted",
-    "your_",
-    "your-",
-    "changeme",
+    "example", "xxxx", "****", "placeholder", "redacted", "your_", "your-", "changeme",
     // Not an example, but no value either.
     "://",
 ];

@@ -19,48 +19,15 @@ use crate::sandbox::fs::tree::Follow;
 
 /// Names a program uses: plain ones, ones that climb, and the traps of the lay-out.
 const PATHS: [&str; 26] = [
-    "a",
-    "b",
-    "c",
-    "a/b",
-    "b/c",
-    "a/b/c",
-    ".",
-    "..",
-    "a/..",
-    "a/../b",
-    "a/../..",
-    "./b/../a",
-    "../outside/canary",
-    "../root2",
-    "link",
-    "link/b",
-    "out",
-    "out/canary",
-    "abs",
-    "abs/canary",
-    "up/outside/canary",
-    "loop",
-    "hard",
-    "keep/file",
-    "keep",
-    "shut/canary",
+    "a", "b", "c", "a/b", "b/c", "a/b/c", ".", "..", "a/..", "a/../b", "a/../..", "./b/../a",
+    "../outside/canary", "../root2", "link", "link/b", "out", "out/canary", "abs", "abs/canary",
+    "up/outside/canary", "loop", "hard", "keep/file", "keep", "shut/canary",
 ];
 
 /// What links point to, made by the guest or, to be worse, by somebody on the host.
 const TARGETS: [&str; 12] = [
-    "a",
-    "b",
-    ".",
-    "..",
-    "../outside",
-    "../outside/canary",
-    "/etc/passwd",
-    "link",
-    "a/b",
-    "keep/file",
-    "shut",
-    "../root/shut/canary",
+    "a", "b", ".", "..", "../outside", "../outside/canary", "/etc/passwd", "link", "a/b",
+    "keep/file", "shut", "../root/shut/canary",
 ];
 
 /// Where somebody on the host puts links while the program runs.

@@ -8,18 +8,9 @@ use crate::host::Principal;
 use crate::serve::ckp::{Answer, Authority, ClawSession};
 
 const METHODS: [&str; 12] = [
-    "claw.initialize",
-    "claw.memory.compact",
-    "claw.memory.query",
-    "claw.memory.store",
-    "claw.shutdown",
-    "claw.status",
-    "claw.swarm.delegate",
-    "claw.swarm.discover",
-    "claw.swarm.report",
-    "claw.tool.approve",
-    "claw.tool.call",
-    "claw.tool.deny",
+    "claw.initialize", "claw.memory.compact", "claw.memory.query", "claw.memory.store",
+    "claw.shutdown", "claw.status", "claw.swarm.delegate", "claw.swarm.discover",
+    "claw.swarm.report", "claw.tool.approve", "claw.tool.call", "claw.tool.deny",
 ];
 
 /// Values whose members have the names that parameters have.
@@ -35,34 +26,10 @@ fn value() -> impl Strategy<Value = Value> {
         Just(json!("550e8400-e29b-41d4-a716-446655440000")),
     ];
     let key = prop::sample::select(vec![
-        "protocolVersion",
-        "clientInfo",
-        "name",
-        "version",
-        "manifest",
-        "capabilities",
-        "kind",
-        "metadata",
-        "spec",
-        "identity",
-        "inline",
-        "tools",
-        "policies",
-        "arguments",
-        "context",
-        "request_id",
-        "store",
-        "query",
-        "type",
-        "text",
-        "entries",
-        "content",
-        "task",
-        "swarm",
-        "status",
-        "result",
-        "timeout_ms",
-        "reason",
+        "protocolVersion", "clientInfo", "name", "version", "manifest", "capabilities", "kind",
+        "metadata", "spec", "identity", "inline", "tools", "policies", "arguments", "context",
+        "request_id", "store", "query", "type", "text", "entries", "content", "task", "swarm",
+        "status", "result", "timeout_ms", "reason",
     ]);
     leaf.prop_recursive(5, 40, 6, move |inner| {
         prop_oneof![

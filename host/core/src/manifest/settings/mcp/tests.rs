@@ -137,10 +137,7 @@ fn an_issuer_is_written_out_and_a_client_is_known_or_registers() {
         assert!(error.contains(says), "{more}: {error}");
     }
     for issuer in [
-        "http://i.example",
-        "https://u:hunter2@i.example",
-        "https://i.example?x=1",
-        "i.example",
+        "http://i.example", "https://u:hunter2@i.example", "https://i.example?x=1", "i.example",
         "file:///x",
     ] {
         let text = format!(
