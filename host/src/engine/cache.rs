@@ -146,12 +146,14 @@ impl CodeCache {
         Some((file.into_std(), bytes))
     }
 
-    /// Stores an entry under `name`. Failing to is no error: the next start compiles again.
-    pub(super) fn put(&self, name: &str, about: &About, code: &[u8]) {
-        match self.try_put(name, about, code) {
-            Ok(bytes) => self.make_room(bytes),
+    /// Stores an entry under `name`, and says whether it did. Failing to is no error: the next start compiles again.
+    pub(super) fn put(&self, name: &str, about: &About, code: &[u8]) -> bool {
+        let put = self.try_put(name, about, code);
+        match &put {
+            Ok(bytes) => self.make_room(*bytes),
             Err(error) => tracing::warn!("could not cache compiled code: {error}"),
         }
+        put.is_ok()
     }
 
     fn try_put(&self, name: &str, about: &About, code: &[u8]) -> std::io::Result<u64> {

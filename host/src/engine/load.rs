@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use clawhost_core::limits::NESTING_DEPTH_MAX;
-use clawhost_core::schema::Schema;
 use tokio::sync::Semaphore;
 
 use super::cache::CodeCache;
@@ -175,9 +174,9 @@ impl Engine {
     ) -> Result<(Arc<Loaded>, Turn), LoadError> {
         let this = Arc::clone(self);
         let (found, turn) = background(turn, move || this.found(source)).await?;
-        let (name, checked, scratch) = match found? {
+        let (name, source, checked, scratch) = match found? {
             Found::Listed(loaded) => return Ok((loaded, turn)),
-            Found::Checked(name, checked, scratch) => (name, checked, scratch),
+            Found::Checked(name, source, checked, scratch) => (name, source, checked, scratch),
         };
         let (mut compiled, turn) = self.compiled(turn, *checked).await?;
         if let Kind::Tool(indices) = &compiled.linked.kind {
@@ -187,11 +186,20 @@ impl Engine {
         let this = Arc::clone(self);
         background(turn, move || {
             let _scratch = scratch;
-            let Compiled { about, code, linked } = compiled;
-            let schemas = this.remember(&name, &code, &about).unwrap_or_default();
-            Arc::new(Loaded::compiled(&this, about, linked, schemas))
+            this.kept(name, source, compiled)
         })
         .await
+    }
+
+    /// Returns what was compiled as every later start has it, whose code is mapped by its first call and was never
+    /// copied; or, where it could not be kept, with the code that there is.
+    fn kept(self: &Arc<Self>, name: String, source: Source, compiled: Compiled) -> Arc<Loaded> {
+        let Compiled { about, code, linked } = compiled;
+        let listed = match self.remember(&name, &code, &about) {
+            true => self.find(name, source).ok(),
+            false => None,
+        };
+        listed.unwrap_or_else(|| Arc::new(Loaded::compiled(self, about, linked)))
     }
 
     fn found(self: &Arc<Self>, source: Source) -> Result<Found, LoadError> {
@@ -202,7 +210,7 @@ impl Engine {
             Err(none) => none,
         };
         let bytes = bytes.map_or_else(|| source.read(), Ok)?;
-        Ok(Found::Checked(name, Box::new(check::component(&bytes)?), scratch))
+        Ok(Found::Checked(name, source, Box::new(check::component(&bytes)?), scratch))
     }
 
     /// Compiles and links. What a component of our own world offers is not asked here.
@@ -243,20 +251,13 @@ impl Engine {
     }
 
     /// Keeps what was compiled, if all its schemas can be too: they are not checked again where they are listed.
-    /// Returns them: as long as they are held, nobody compiles them anew.
-    pub(super) fn remember(
-        &self,
-        name: &str,
-        code: &[u8],
-        about: &About,
-    ) -> Option<Vec<Arc<Schema>>> {
-        let cache = self.cache.as_ref()?;
+    /// Says whether it was.
+    pub(super) fn remember(&self, name: &str, code: &[u8], about: &About) -> bool {
+        let Some(cache) = &self.cache else { return false };
         let all = about.definitions.iter();
-        let all = all.flat_map(|tool| [Some(&tool.input_schema), tool.output_schema.as_ref()]);
-        let all = all.flatten().map(|schema| self.schemas.get(schema));
-        let schemas = all.collect::<Result<_, _>>().ok()?;
-        cache.put(name, about, code);
-        Some(schemas)
+        let mut all = all.flat_map(|tool| [Some(&tool.input_schema), tool.output_schema.as_ref()]);
+        let are_schemas = all.all(|schema| schema.is_none_or(|of| self.schemas.get(of).is_ok()));
+        are_schemas && cache.put(name, about, code)
     }
 
     /// Names an entry by what was read, and by everything else that shapes its code.
@@ -279,7 +280,7 @@ fn shape(engine: &wasmtime::Engine) -> u64 {
 enum Found {
     Listed(Arc<Loaded>),
     /// What there was not, under the name that it will have in the cache.
-    Checked(String, Box<Checked>, Scratch),
+    Checked(String, Source, Box<Checked>, Scratch),
 }
 
 /// What was just compiled.

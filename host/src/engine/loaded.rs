@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use clawhost_core::catalog::ToolDefinition;
 use clawhost_core::digest;
-use clawhost_core::schema::Schema;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
@@ -59,8 +58,6 @@ pub struct Loaded {
     /// Only what is known of it was looked at, and its code was not.
     listed: Option<Listed>,
     code: OnceCell<Code>,
-    /// Of what was just compiled, for its offer.
-    _schemas: Vec<Arc<Schema>>,
 }
 
 /// Where the code is that belongs to what is known.
@@ -128,18 +125,13 @@ impl Loaded {
     ) -> Self {
         let listed = Some(Listed { name, hash: code, source: Mutex::new(Some(source)) });
         let (engine, code) = (Arc::clone(engine), OnceCell::new());
-        Self { engine, about, listed, code, _schemas: Vec::new() }
+        Self { engine, about, listed, code }
     }
 
-    /// What was just compiled.
-    pub(super) fn compiled(
-        engine: &Arc<Engine>,
-        about: About,
-        code: Code,
-        schemas: Vec<Arc<Schema>>,
-    ) -> Self {
+    /// What was just compiled, and is in no cache.
+    pub(super) fn compiled(engine: &Arc<Engine>, about: About, code: Code) -> Self {
         let (engine, code) = (Arc::clone(engine), OnceCell::new_with(Some(code)));
-        Self { engine, about, listed: None, code, _schemas: schemas }
+        Self { engine, about, listed: None, code }
     }
 
     /// Returns the tools it offers in a file, or under an address, of this name.
@@ -347,20 +339,26 @@ mod tests {
         };
         for (kind, entries) in [("no such type", 0), ("object", 1)] {
             let about = About { definitions: vec![tool(kind)], ..compiled.about.clone() };
-            let schemas = engine.remember("name", &compiled.code, &about);
-            assert_eq!(schemas.map_or(0, |schemas| schemas.len()), entries);
+            assert_eq!(engine.remember("name", &compiled.code, &about), entries == 1);
             assert_eq!(std::fs::read_dir(cache.path()).unwrap().count(), entries);
         }
     }
 
     #[tokio::test]
-    async fn schemas_that_were_compiled_for_the_cache_are_not_compiled_again() {
-        let cache = tempfile::tempdir().unwrap();
-        let engine = engine(&cache);
-        let loaded = engine.load(artifact("calculator").bytes.to_vec()).await.unwrap();
-        let compiled = engine.schemas().compiled();
-        engine.schemas().get(&loaded.definitions[0].input_schema).unwrap();
-        assert!(compiled > 0);
-        assert_eq!(engine.schemas().compiled(), compiled);
+    async fn what_was_just_compiled_is_listed_as_later_starts_list_it() {
+        for can_keep in [true, false] {
+            let cache = tempfile::tempdir().unwrap();
+            let engine = engine(&cache);
+            // A folder that is gone takes no entry.
+            if !can_keep {
+                std::fs::remove_dir(cache.path()).unwrap();
+            }
+            let (source, reads) = source(artifact("calculator").bytes);
+            let turn = engine.turn().await.unwrap();
+            let (loaded, _) = engine.load_in(turn, source).await.ok().unwrap();
+            assert_eq!((loaded.is_listed(), loaded.code.get().is_none()), (can_keep, can_keep));
+            assert!(loaded.code().await.is_ok());
+            assert_eq!(reads.load(Ordering::Relaxed), 1);
+        }
     }
 }

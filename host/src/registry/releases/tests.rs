@@ -125,7 +125,7 @@ async fn a_component_that_is_in_the_cache_is_served_without_its_code() {
         let (_shelf, _watcher, _tell) = serve(&engine, &releases, &database).await;
         let verified = releases.verified.lock().clone().unwrap();
         let loaded = verified.components.values().next().unwrap().0.clone().unwrap();
-        assert_eq!(loaded.code_at_hand().is_none(), is_known);
+        assert!(loaded.code_at_hand().is_none());
         if is_known {
             for entry in std::fs::read_dir(folder.path()).unwrap() {
                 std::fs::remove_file(entry.unwrap().path()).unwrap();
