@@ -181,14 +181,16 @@ impl Supervisor {
         let wire = Wire::Web(Arc::clone(&web));
         let session = Arc::new(ServerSession::new(wire, capabilities(&self.plan.expose)));
         let changed = Notify::new();
-        tokio::select! {
+        let reason = tokio::select! {
             failure = self.serve(&session, probes, &changed, life) => {
                 life.wants_login = matches!(failure, Failure::Login(_));
                 failure.to_string()
             }
-            () = web.lost.notified() => "it has forgotten the session".to_owned(),
+            () = web.lost.notified() => return "it has forgotten the session".to_owned(),
             () = self.stop.cancelled() => String::new(),
-        }
+        };
+        web.leave().await;
+        reason
     }
 
     async fn web(&self) -> Result<Web, String> {

@@ -18,7 +18,7 @@ use clawhost_core::limits::{
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
@@ -152,27 +152,49 @@ impl Web {
         }
     }
 
-    /// Sends a message, and once more with another token where the first is not taken.
+    /// Ends the session that the server began, if it did, for which it keeps something. It need not let anybody do
+    /// so, and is not waited for longer than [`TELL`] (MCP 2025-06-18, "Session Management").
+    pub(super) async fn leave(&self) {
+        if self.session.get().is_none() {
+            return;
+        }
+        let deadline = Instant::now() + TELL;
+        let leave = (Method::DELETE, String::new());
+        let left = self.send(leave, self.session_headers(), deadline, POST_ANSWER_BYTES_MAX);
+        drop(timeout_at(deadline.into(), left).await);
+    }
+
     async fn post(
         &self,
         line: String,
+        headers: HeaderMap,
+        deadline: Instant,
+        body_bytes_max: u64,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        self.send((Method::POST, line), headers, deadline, body_bytes_max).await
+    }
+
+    /// Sends a message, and once more with another token where the first is not taken.
+    async fn send(
+        &self,
+        message: (Method, String),
         mut headers: HeaderMap,
         deadline: Instant,
         body_bytes_max: u64,
     ) -> Result<Response<ResponseBody>, Failure> {
         let Some(tokens) = &self.tokens else {
-            return self.post_once(line, headers, deadline, body_bytes_max).await;
+            return self.send_once(message, headers, deadline, body_bytes_max).await;
         };
         let token = tokens.header(None).await?;
         headers.insert(AUTHORIZATION, token.clone());
         let answer =
-            self.post_once(line.clone(), headers.clone(), deadline, body_bytes_max).await?;
+            self.send_once(message.clone(), headers.clone(), deadline, body_bytes_max).await?;
         if answer.status() != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
         let another = tokens.header(Some(&token)).await?;
         headers.insert(AUTHORIZATION, another);
-        let answer = self.post_once(line, headers, deadline, body_bytes_max).await?;
+        let answer = self.send_once(message, headers, deadline, body_bytes_max).await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
             tokens.fail(NOT_TAKEN).await;
             return Err(Failure::Gone(NOT_TAKEN.to_owned()));
@@ -180,14 +202,16 @@ impl Web {
         Ok(answer)
     }
 
-    async fn post_once(
+    async fn send_once(
         &self,
-        line: String,
+        (method, line): (Method, String),
         headers: HeaderMap,
         deadline: Instant,
         body_bytes_max: u64,
     ) -> Result<Response<ResponseBody>, Failure> {
-        let mut request = Request::post(&self.url)
+        let mut request = Request::builder()
+            .method(method)
+            .uri(&self.url)
             .header(CONTENT_TYPE, JSON)
             .header(ACCEPT, "application/json, text/event-stream")
             .header(CONTENT_LENGTH, line.len())

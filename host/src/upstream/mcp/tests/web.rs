@@ -39,7 +39,8 @@ async fn serve_counted(
             let held = Arc::clone(&counted);
             tokio::spawn(async move {
                 let (head, body) = read_request(&mut stream).await;
-                let request: Asked = (head.to_lowercase(), serde_json::from_str(&body).unwrap());
+                let request: Asked =
+                    (head.to_lowercase(), serde_json::from_str(&body).unwrap_or_default());
                 let text = answer(&request);
                 held.fetch_add(1, Ordering::Relaxed);
                 log.lock().push_back(request);
@@ -222,6 +223,23 @@ async fn an_older_server_has_its_session_and_may_answer_with_events() {
     // What it asked for itself was refused.
     let refused = asked.iter().find(|asked| asked.1["error"]["code"] == -32601).unwrap();
     assert_eq!(refused.1["id"], "x");
+}
+
+#[tokio::test]
+async fn a_session_is_ended_with_the_server_that_it_was_begun_for() {
+    let call = |asked: &Asked| json(asked, &called("hello"));
+    for is_older in [true, false] {
+        let (url, asked) = match is_older {
+            true => serve(move |asked| legacy(asked, call)).await,
+            false => serve(move |asked| modern(asked, call)).await,
+        };
+        let server = start_at(&url);
+        assert_eq!(echo(&server, "{}").await.unwrap(), "hello");
+        server.stop().await;
+        let left = asked.lock().back().cloned().unwrap().0;
+        assert_eq!(left.starts_with("delete /mcp "), is_older, "{left}");
+        assert_eq!(left.contains("mcp-session-id: s-1\r\n"), is_older, "{left}");
+    }
 }
 
 /// Who shares a server shares its credentials, and nobody else does.
