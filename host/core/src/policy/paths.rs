@@ -13,6 +13,10 @@ use crate::schema::percent_decoded;
 /// Values of a schema's `format` that make a property a path.
 const FORMATS: [&str; 3] = ["directory-path", "file-path", "path"];
 
+/// Where a schema has parts that others refer to, or for entries of any name.
+const WITHOUT_PLACE: [&str; 5] =
+    ["$defs", "additionalProperties", "definitions", "patternProperties", "unevaluatedProperties"];
+
 /// Last words of the names of arguments that are paths in any schema, in lower case: `path`,
 /// `file_path`, `outputDir` and `working-directory` are; `pathology` and `filter` are not.
 const LAST_WORDS: &str = "basedir cwd dir directories directory dirs file filename filenames \
@@ -56,12 +60,18 @@ const COMMAND_WORDS: &str = "args argv cmd code command commandline commands scr
 pub struct ToolPaths {
     /// The names that schemas give the format of a path.
     formatted: BTreeSet<String>,
-    /// All names that schemas declare.
-    declared: BTreeSet<String>,
+    /// The names that schemas declare, each in its place: elsewhere it is the caller's own.
+    declared: Names,
+    /// Those that schemas declare for whatever refers to them, or is below any name.
+    anywhere: BTreeSet<String>,
     /// Any name counts as declared.
     any: bool,
     reader: PathReader,
 }
+
+/// Names of properties, each with those below it: the items of a list have the place of the list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Names(BTreeMap<String, Names>);
 
 impl ToolPaths {
     /// Returns those of a tool with these schemas: its own and, where it has one, that of its
@@ -79,8 +89,11 @@ impl ToolPaths {
             let is_path = |(_, part): &(&String, &Value)| parts.contains(&ptr::from_ref(*part));
             let paths = properties.iter().filter(is_path);
             self.formatted.extend(paths.map(|(name, _)| name.clone()));
-            self.declared.extend(properties.keys().cloned());
         });
+        match refers_to_itself(schema) {
+            true => add_names(schema, &mut self.anywhere),
+            false => self.declared.add(schema, &mut self.anywhere),
+        }
     }
 
     /// Returns them for a tool that reads paths so.
@@ -101,6 +114,7 @@ impl ToolPaths {
     pub fn and(&self, other: &Self) -> Self {
         let mut all = self.clone();
         all.formatted.extend(other.formatted.iter().cloned());
+        all.anywhere.extend(other.formatted.iter().cloned());
         all
     }
 
@@ -110,7 +124,7 @@ impl ToolPaths {
     /// that tightens: any caller may add a name, and what only looks like a path is no reason to take the
     /// call for one about that place. More than [`POLICY_PATHS_MAX`] texts end in one that leads [`NOWHERE`].
     pub fn of_call(&self, arguments: &Value) -> Vec<String> {
-        if !self.names_path(arguments, Role::Other) {
+        if !self.names_path(arguments, Role::Other, Some(&self.declared)) {
             return Vec::new();
         }
         let mut found = Found { of: self, packed: false, texts: 0, places: Vec::new() };
@@ -124,25 +138,24 @@ impl ToolPaths {
         readings.iter().flat_map(|reading| self.reader.places(reading, true)).collect()
     }
 
-    /// Says whether a text is a path by a name that the tool declares, wherever in the arguments.
-    fn names_path(&self, value: &Value, role: Role) -> bool {
+    /// Says whether a text is a path by a name that the tool declares in that place, which is within `declared`.
+    fn names_path(&self, value: &Value, role: Role, declared: Option<&Names>) -> bool {
         match value {
             Value::String(_) => role == Role::Path,
-            Value::Array(items) => items.iter().any(|item| self.names_path(item, role)),
+            Value::Array(items) => items.iter().any(|item| self.names_path(item, role, declared)),
             Value::Object(entries) => {
                 let above = self.above(entries, role);
                 entries.iter().any(|(name, value)| {
-                    let own = self.role(name, above);
-                    let counts = own != Role::Path || role == Role::Path || self.declares(name);
-                    counts && self.names_path(value, own)
+                    let (own, below) =
+                        (self.role(name, above), declared.and_then(|of| of.0.get(name)));
+                    let is_declared =
+                        || self.any || below.is_some() || self.anywhere.contains(name);
+                    let counts = own != Role::Path || role == Role::Path || is_declared();
+                    counts && self.names_path(value, own, below)
                 })
             }
             Value::Bool(_) | Value::Null | Value::Number(_) => false,
         }
-    }
-
-    fn declares(&self, name: &str) -> bool {
-        self.any || self.formatted.contains(name) || self.declared.contains(name)
     }
 
     /// Returns what the entries of an object stand below. One of `files` that has a `path` says itself which
@@ -265,6 +278,49 @@ fn each_properties(schema: &Value, see: &mut impl FnMut(&Map<String, Value>)) {
     }
 }
 
+fn add_names(schema: &Value, names: &mut BTreeSet<String>) {
+    each_properties(schema, &mut |properties| names.extend(properties.keys().cloned()));
+}
+
+impl Names {
+    /// Adds what a schema declares here and below, and to `anywhere` what of it has no place of its own.
+    fn add(&mut self, schema: &Value, anywhere: &mut BTreeSet<String>) {
+        match schema {
+            Value::Array(items) => items.iter().for_each(|item| self.add(item, anywhere)),
+            Value::Object(entries) => {
+                for (key, value) in entries {
+                    match (key.as_str(), value) {
+                        ("properties", Value::Object(properties)) => {
+                            for (name, part) in properties {
+                                self.0.entry(name.clone()).or_default().add(part, anywhere);
+                            }
+                        }
+                        (key, value) if WITHOUT_PLACE.contains(&key) => add_names(value, anywhere),
+                        (_, value) => self.add(value, anywhere),
+                    }
+                }
+            }
+            Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+/// Says whether parts of a schema have another place as well than where they stand, which are not those that it
+/// keeps for that.
+fn refers_to_itself(schema: &Value) -> bool {
+    let kept = ["#/$defs/", "#/definitions/"];
+    match schema {
+        Value::Array(items) => items.iter().any(refers_to_itself),
+        Value::Object(entries) => entries.iter().any(|(key, value)| match (key.as_str(), value) {
+            ("$ref" | "$dynamicRef", Value::String(to)) => {
+                !kept.iter().any(|it| to.starts_with(it))
+            }
+            (_, value) => refers_to_itself(value),
+        }),
+        Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
 /// Where a part of a schema stands in memory, which says which part it is.
 type Part = *const Value;
 
@@ -380,16 +436,16 @@ mod tests {
 
     fn declaring(arguments: &Value) -> ToolPaths {
         let mut paths = ToolPaths::default();
-        add_names(arguments, &mut paths.declared);
+        add_all(arguments, &mut paths.anywhere);
         paths
     }
 
-    fn add_names(value: &Value, names: &mut BTreeSet<String>) {
+    fn add_all(value: &Value, names: &mut BTreeSet<String>) {
         match value {
-            Value::Array(items) => items.iter().for_each(|item| add_names(item, names)),
+            Value::Array(items) => items.iter().for_each(|item| add_all(item, names)),
             Value::Object(entries) => {
                 names.extend(entries.keys().cloned());
-                entries.values().for_each(|value| add_names(value, names));
+                entries.values().for_each(|value| add_all(value, names));
             }
             Value::Bool(_) | Value::Null | Value::Number(_) | Value::String(_) => {}
         }
@@ -481,7 +537,9 @@ mod tests {
             (json!({"files": {"x": {"folder": "a"}}}), &["/a"]),
             (json!({"folder": "a"}), &[]),
             (json!({"headers": {"folder": "a"}, "items": [{"x": {"cwd": ["a"]}}]}), &[]),
-            (json!({"headers": {"x": {"path": "a"}}}), &["/a"]),
+            // Nor where the schema has the name for something else.
+            (json!({"headers": {"path": "a", "x": {"path": "a", "file": "a"}}}), &[]),
+            (json!({"file": "a", "items": {"items": {"file": "a"}}}), &[]),
             // Beside a path, what is not declared counts too.
             (json!({"path": "a", "folder": "b", "headers": {"cwd": "c"}}), &["/a", "/b", "/c"]),
         ] {
@@ -496,9 +554,22 @@ mod tests {
         for reference in [
             json!({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"path": {}}}}}),
             json!({"allOf": [{"type": "object"}, {"properties": {"path": {}}}]}),
+            json!({"if": {}, "then": {"dependentSchemas": {"x": {"properties": {"path": {}}}}}}),
         ] {
             let all = ToolPaths::of([&reference]).of_call(&json!({"path": "a"}));
             assert_eq!(all, ["/a"], "{reference}");
+        }
+        for of_any in [
+            json!({"properties": {"jobs": {"items": {"$ref": "#/$defs/a"}}}, "$defs": {"a": {"properties": {"path": {}}}}}),
+            json!({"properties": {"jobs": {"$ref": "#/$defs/b/properties/c"}}, "$defs": {
+                "b": {"properties": {"c": {"properties": {"path": {}}}}},
+            }}),
+            json!({"properties": {"path": {}, "jobs": {"items": {"$ref": "#"}}}}),
+            json!({"additionalProperties": {"items": {"properties": {"path": {}}}}}),
+            json!({"patternProperties": {"^j": {"items": {"properties": {"path": {}}}}}}),
+        ] {
+            let all = ToolPaths::of([&of_any]).of_call(&json!({"jobs": [{"path": "a"}]}));
+            assert_eq!(all, ["/a"], "{of_any}");
         }
         assert_eq!(ToolPaths::default().handed_on().of_call(&json!({"x": {"path": "a"}})), ["/a"]);
         // A session's word adds a path and takes none.
