@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 
 use self::board::{Board, Now};
 use self::post::Post;
-pub use self::task::{Peer, PeerStatus, Report, Status, SwarmEvent, Task};
+pub use self::task::{KeptValue, Peer, PeerStatus, Report, Status, SwarmEvent, Task};
 use crate::clock::Clock;
 use crate::telemetry::{Event, Telemetry};
 
@@ -85,7 +85,7 @@ impl Swarm {
     fn take_task(&self, from: &str, task: Task) -> Result<(), CallError> {
         check_name("task_id", &task.task_id)?;
         check_size("description", task.description.len())?;
-        check_value("input", task.input.as_ref().unwrap_or(&Value::Null))?;
+        check_size("input", task.input.as_ref().map_or(0, KeptValue::bytes))?;
         let mut state = self.0.state.lock();
         // A report names its task only: it has to be clear which of all swarms' it is.
         if state.boards.iter().any(|board| board.has(&task.task_id)) {
@@ -106,7 +106,7 @@ impl Swarm {
     /// # Errors
     /// Values that are too large.
     pub fn report(&self, from: &str, report: Report) -> Result<bool, CallError> {
-        check_value("result", &report.result)?;
+        check_size("result", report.result.bytes())?;
         let (id, status) = (report.task_id.clone(), report.status.name());
         let mut state = self.0.state.lock();
         let State { boards, post } = &mut *state;
@@ -127,8 +127,9 @@ impl Swarm {
     ///
     /// # Errors
     /// A swarm that does not exist, a message that is too large.
-    pub fn broadcast(&self, from: &str, swarm: &str, message: Value) -> Result<(), CallError> {
-        check_value("message", &message)?;
+    pub fn broadcast(&self, from: &str, swarm: &str, message: &Value) -> Result<(), CallError> {
+        let message = KeptValue::from(message);
+        check_size("message", message.bytes())?;
         let mut state = self.0.state.lock();
         let names = find(&mut state.boards, swarm)?.members();
         let event = SwarmEvent::Message { swarm: swarm.to_owned(), from: from.to_owned(), message };
@@ -291,10 +292,6 @@ fn check_name(what: &str, name: &str) -> Result<(), CallError> {
     }
     let text = format!("`{what}` needs 1 to {SWARM_NAME_BYTES_MAX} bytes");
     Err(CallError::new(ErrorKind::InvalidArguments, text))
-}
-
-fn check_value(what: &str, value: &Value) -> Result<(), CallError> {
-    check_size(what, value.to_string().len())
 }
 
 fn check_size(what: &str, bytes: usize) -> Result<(), CallError> {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use clawhost_core::error::{CallError, ErrorKind, Limit};
-use clawhost_core::limits::{SWARM_PARALLEL_MAX, SWARM_TASKS_MAX};
+use clawhost_core::limits::{SWARM_PARALLEL_MAX, SWARM_TASKS_BYTES_MAX, SWARM_TASKS_MAX};
 use clawhost_core::manifest::{SwarmPlan, Topology};
 use serde_json::json;
 
@@ -112,7 +112,7 @@ impl Board {
         task: Task,
         now: Now<'_>,
     ) -> Result<(), CallError> {
-        self.check(from)?;
+        self.check(from, task.bytes())?;
         let id = task.task_id.clone();
         let held = HeldTask {
             task,
@@ -129,7 +129,7 @@ impl Board {
         Ok(())
     }
 
-    fn check(&self, from: &str) -> Result<(), CallError> {
+    fn check(&self, from: &str, bytes: usize) -> Result<(), CallError> {
         if self.plan.tokens_max.is_some_and(|max| self.tokens >= max) {
             let text = "the swarm has spent its tokens";
             return Err(CallError::new(ErrorKind::Overloaded, text)
@@ -139,8 +139,24 @@ impl Board {
         if candidates(&self.plan, from).is_empty() {
             return Err(self.unreachable("no agent of the swarm can take the task"));
         }
-        if self.tasks.len() >= SWARM_TASKS_MAX {
+        let held = self.tasks.values().map(|held| held.task.bytes()).sum::<usize>();
+        if self.tasks.len() >= SWARM_TASKS_MAX || held + bytes > SWARM_TASKS_BYTES_MAX {
             return Err(self.unreachable("too many tasks wait in the swarm"));
+        }
+        self.check_share(from, bytes)
+    }
+
+    /// Refuses who is none of its agents and would have a quarter of all with others like it: any agent of the
+    /// host may give tasks, and its own go on giving each other theirs.
+    fn check_share(&self, from: &str, bytes: usize) -> Result<(), CallError> {
+        let is_outside = |name: &str| self.plan.agents.iter().all(|agent| agent.identity != name);
+        if !is_outside(from) {
+            return Ok(());
+        }
+        let outside = || self.tasks.values().filter(|held| is_outside(&held.from));
+        let held = outside().map(|held| held.task.bytes()).sum::<usize>();
+        if outside().count() >= SWARM_TASKS_MAX / 4 || held + bytes > SWARM_TASKS_BYTES_MAX / 4 {
+            return Err(self.unreachable("too many tasks of others wait in the swarm"));
         }
         Ok(())
     }
@@ -174,7 +190,7 @@ impl Board {
             let report = Report {
                 task_id: id,
                 status: Status::Failed,
-                result: json!({ "error": "timeout", "agent": name }),
+                result: (&json!({ "error": "timeout", "agent": name })).into(),
                 token_usage: None,
                 duration_ms: None,
             };

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use clawhost_core::limits::{SWARM_AGENTS_MAX, SWARM_EVENTS_MAX};
+use clawhost_core::limits::{SWARM_AGENTS_MAX, SWARM_EVENTS_BYTES_MAX, SWARM_EVENTS_MAX};
 use tokio::sync::Notify;
 
 use super::task::SwarmEvent;
@@ -29,6 +29,7 @@ struct Letters {
 #[derive(Debug, Default)]
 struct Queue {
     events: VecDeque<SwarmEvent>,
+    bytes: usize,
     missed: u64,
 }
 
@@ -84,8 +85,9 @@ impl Post {
 
 impl Queue {
     fn push(&mut self, event: SwarmEvent) {
+        self.bytes += event.own_bytes();
         self.events.push_back(event);
-        if self.events.len() > SWARM_EVENTS_MAX {
+        while self.events.len() > SWARM_EVENTS_MAX || self.bytes > SWARM_EVENTS_BYTES_MAX {
             self.drop_oldest();
         }
     }
@@ -94,13 +96,18 @@ impl Queue {
     fn drop_oldest(&mut self) {
         let small = |event: &SwarmEvent| !matches!(event, SwarmEvent::Task { .. });
         let oldest = self.events.iter().position(small).unwrap_or(0);
-        self.events.remove(oldest);
+        let dropped = self.events.remove(oldest);
+        self.bytes -= dropped.map_or(0, |event| event.own_bytes());
         self.missed += 1;
     }
 
     fn take(&mut self) -> Option<SwarmEvent> {
         match std::mem::take(&mut self.missed) {
-            0 => self.events.pop_front(),
+            0 => {
+                let event = self.events.pop_front()?;
+                self.bytes -= event.own_bytes();
+                Some(event)
+            }
             missed => Some(SwarmEvent::Missed(missed)),
         }
     }
@@ -116,7 +123,11 @@ mod tests {
     use serde_json::json;
 
     fn message(number: usize) -> SwarmEvent {
-        SwarmEvent::Message { swarm: "s".into(), from: "a".into(), message: json!(number) }
+        say(&json!(number))
+    }
+
+    fn say(message: &serde_json::Value) -> SwarmEvent {
+        SwarmEvent::Message { swarm: "s".into(), from: "a".into(), message: message.into() }
     }
 
     #[test]
@@ -130,6 +141,25 @@ mod tests {
         }
         assert_eq!(post.take("bee", slow), Some(SwarmEvent::Missed(2)));
         assert_eq!(post.take("bee", slow), Some(message(2)));
+    }
+
+    #[test]
+    fn long_events_are_bounded_in_sum_and_short_ones_have_room_again() {
+        let mut post = Post::default();
+        let (slow, _) = post.join("bee");
+        let long = say(&json!("x".repeat(SWARM_EVENTS_BYTES_MAX / 2 - 2)));
+        for event in [&message(0), &long, &long] {
+            post.put_each("bee", event);
+        }
+        assert_eq!(post.take("bee", slow), Some(SwarmEvent::Missed(1)));
+        assert_eq!(post.take("bee", slow), Some(long.clone()));
+        for event in [&message(1), &long] {
+            post.put_each("bee", event);
+        }
+        assert_eq!(post.take("bee", slow), Some(SwarmEvent::Missed(1)));
+        assert_eq!(post.take("bee", slow), Some(message(1)));
+        assert_eq!(post.take("bee", slow), Some(long));
+        assert_eq!(post.boxes["bee"].sessions[&slow].bytes, 0);
     }
 
     #[test]

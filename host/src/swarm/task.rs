@@ -1,6 +1,31 @@
 //! What goes through a swarm: tasks, reports, messages.
 
+use std::sync::Arc;
+
 use serde_json::Value;
+
+/// A value that waits for whom it is for, as its text: many small parts would take twenty times as much. All that
+/// wait for the same one share it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptValue(Arc<str>);
+
+impl KeptValue {
+    /// Returns it as it was given.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+
+    /// Returns how long it is as JSON, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl From<&Value> for KeptValue {
+    fn from(value: &Value) -> Self {
+        Self(value.to_string().into())
+    }
+}
 
 /// Work that one agent gives to another.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,9 +35,16 @@ pub struct Task {
     /// The swarm it is for.
     pub swarm: String,
     /// What to do.
-    pub description: String,
+    pub description: Arc<str>,
     /// What to do it with.
-    pub input: Option<Value>,
+    pub input: Option<KeptValue>,
+}
+
+impl Task {
+    /// Returns how long what it says is, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.description.len() + self.input.as_ref().map_or(0, KeptValue::bytes)
+    }
 }
 
 /// What became of a task, or is becoming of it.
@@ -23,7 +55,7 @@ pub struct Report {
     /// How it stands.
     pub status: Status,
     /// What came of it.
-    pub result: Value,
+    pub result: KeptValue,
     /// Tokens that were spent.
     pub token_usage: Option<u64>,
     /// Time that was spent, in milliseconds, as the agent says.
@@ -65,7 +97,7 @@ pub enum SwarmEvent {
         /// Who.
         from: String,
         /// What.
-        message: Value,
+        message: KeptValue,
     },
     /// Events were dropped, since they were not taken in time.
     Missed(u64),
@@ -86,6 +118,17 @@ pub enum SwarmEvent {
         /// The task.
         task: Task,
     },
+}
+
+impl SwarmEvent {
+    /// Returns how many bytes wait with it alone: a task is held anyway, until it ends.
+    pub(super) fn own_bytes(&self) -> usize {
+        match self {
+            Self::Message { message, .. } => message.bytes(),
+            Self::Report { report, .. } => report.result.bytes(),
+            Self::Missed(_) | Self::Task { .. } => 0,
+        }
+    }
 }
 
 /// An agent of a swarm, as others see it.

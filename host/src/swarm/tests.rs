@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use clawhost_core::error::ErrorKind;
-use clawhost_core::limits::{SWARM_TASKS_MAX, SWARM_VALUE_BYTES_MAX};
+use clawhost_core::limits::{SWARM_TASKS_BYTES_MAX, SWARM_TASKS_MAX, SWARM_VALUE_BYTES_MAX};
 use clawhost_core::manifest::{SwarmAgent, SwarmPlan, Topology};
 use serde_json::json;
 
@@ -56,16 +56,21 @@ fn task(id: &str) -> Task {
     Task {
         task_id: id.to_owned(),
         swarm: "crew".to_owned(),
-        description: "dig".to_owned(),
-        input: Some(json!({ "depth": 3 })),
+        description: "dig".into(),
+        input: Some((&json!({ "depth": 3 })).into()),
     }
+}
+
+/// Returns a text of so many letters.
+fn input(letters: usize) -> KeptValue {
+    (&json!("x".repeat(letters))).into()
 }
 
 fn report(id: &str, status: Status) -> Report {
     Report {
         task_id: id.to_owned(),
         status,
-        result: json!(status.name()),
+        result: (&json!(status.name())).into(),
         token_usage: Some(10),
         duration_ms: Some(5),
     }
@@ -79,7 +84,7 @@ fn taken(subscription: &mut Subscription) -> Vec<String> {
             SwarmEvent::Report { from, report, .. } => {
                 format!("{} {} by {from}", report.task_id, report.status.name())
             }
-            SwarmEvent::Message { message, .. } => format!("message {message}"),
+            SwarmEvent::Message { message, .. } => format!("message {}", message.value()),
             SwarmEvent::Missed(missed) => format!("missed {missed}"),
         });
     }
@@ -181,7 +186,7 @@ async fn what_cannot_be_taken_is_refused() {
     let Crew { swarm, .. } = open(crew());
     let elsewhere = Task { swarm: "other".to_owned(), ..task("t") };
     assert_eq!(kind(swarm.delegate("boss", elsewhere)), ErrorKind::InvalidArguments);
-    let large = Task { input: Some(json!("x".repeat(SWARM_VALUE_BYTES_MAX))), ..task("t") };
+    let large = Task { input: Some(input(SWARM_VALUE_BYTES_MAX)), ..task("t") };
     assert_eq!(kind(swarm.delegate("boss", large)), ErrorKind::InvalidArguments);
     assert_eq!(kind(swarm.delegate("boss", task(""))), ErrorKind::InvalidArguments);
     swarm.delegate("boss", task("t")).unwrap();
@@ -199,6 +204,33 @@ async fn a_full_queue_is_refused_and_takes_tasks_again_when_some_ended() {
     assert_eq!(kind(swarm.delegate("boss", task("more"))), ErrorKind::PeerUnreachable);
     swarm.report("boss", report("7", Status::Failed)).unwrap();
     swarm.delegate("boss", task("more")).unwrap();
+}
+
+#[tokio::test]
+async fn who_is_not_of_a_swarm_fills_a_quarter_of_its_list_and_not_all() {
+    for (letters, most) in [(0, SWARM_TASKS_MAX / 4), (SWARM_VALUE_BYTES_MAX - 10, 32)] {
+        let Crew { swarm, .. } = open(crew());
+        let long = |id: &str| Task { input: Some(input(letters)), ..task(id) };
+        for number in 0..most {
+            let (stranger, id) = (format!("stranger {}", number % 2), number.to_string());
+            swarm.delegate(&stranger, long(&id)).unwrap();
+        }
+        assert_eq!(kind(swarm.delegate("a third", long("more"))), ErrorKind::PeerUnreachable);
+        swarm.delegate("boss", long("own")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn long_tasks_are_bounded_in_sum() {
+    let Crew { swarm, .. } = open(crew());
+    let long = |id: &str| Task { input: Some(input(SWARM_VALUE_BYTES_MAX - 10)), ..task(id) };
+    let most = SWARM_TASKS_BYTES_MAX / SWARM_VALUE_BYTES_MAX;
+    for number in 0..most {
+        swarm.delegate("boss", long(&number.to_string())).unwrap();
+    }
+    assert_eq!(kind(swarm.delegate("boss", long("more"))), ErrorKind::PeerUnreachable);
+    swarm.report("boss", report("0", Status::Failed)).unwrap();
+    swarm.delegate("boss", long("more")).unwrap();
 }
 
 #[tokio::test]
@@ -234,7 +266,10 @@ async fn a_task_that_takes_too_long_fails() {
     swarm.delegate("boss", task("t")).unwrap();
     now.store(101, Ordering::SeqCst);
     let SwarmEvent::Report { report, .. } = boss.next().await else { panic!() };
-    assert_eq!((report.status, &report.result["error"]), (Status::Failed, &json!("timeout")));
+    assert_eq!(
+        (report.status, &report.result.value()["error"]),
+        (Status::Failed, &json!("timeout"))
+    );
     assert!(!swarm.report("ant", self::report("t", Status::Completed)).unwrap());
 }
 
@@ -290,10 +325,10 @@ async fn messages_reach_every_connected_member_but_the_sender() {
     let Crew { swarm, .. } = open(crew());
     let mut sessions = ["boss", "ant", "ant"].map(|name| swarm.subscribe(name));
     let mut stranger = swarm.subscribe("stranger");
-    swarm.broadcast("boss", "crew", json!(1)).unwrap();
+    swarm.broadcast("boss", "crew", &json!(1)).unwrap();
     let heard = sessions.each_mut().map(|session| taken(session).len());
     assert_eq!((heard, taken(&mut stranger).len()), ([0, 1, 1], 0));
-    assert!(swarm.broadcast("boss", "other", json!(1)).is_err());
+    assert!(swarm.broadcast("boss", "other", &json!(1)).is_err());
 }
 
 #[tokio::test]

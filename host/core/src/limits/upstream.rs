@@ -23,14 +23,18 @@ limits! {
     POST_MS: u64 = 10_000;
     /// An answer of a collector or webhook: nothing long is worth reading there.
     POST_ANSWER_BYTES_MAX: u64 = 65_536;
-    /// Tasks of one swarm that wait or run at the same time; more are refused.
+    /// Tasks of one swarm that wait or run at the same time; more are refused. Agents of the host that are none of the swarm's have a quarter of them together.
     SWARM_TASKS_MAX: usize = 1_000;
+    /// Likewise all that is said in them.
+    SWARM_TASKS_BYTES_MAX: usize = 33_554_432;
     /// Tasks of one swarm that run at the same time where the manifest does not say; fewer than a member's events, so that no task is lost on its way.
     SWARM_PARALLEL_MAX: usize = 64;
     /// Time between two looks at which tasks are out of time.
     SWARM_LOOK_MS: u64 = 500;
     /// Events that wait for one member of a swarm; a slow one loses the oldest, and is told how many.
     SWARM_EVENTS_MAX: usize = 256;
+    /// Likewise the messages and reports among them.
+    SWARM_EVENTS_BYTES_MAX: usize = 8_388_608;
     /// Description, input, result or message of a swarm, as JSON.
     SWARM_VALUE_BYTES_MAX: usize = 262_144;
     /// Agents of one swarm, counting each of a role's.

@@ -22,8 +22,9 @@ impl<C: Calls> ClawSession<C> {
     pub(super) fn swarm_delegate(&self, params: Params<'_>) -> Result<Answer, Fault> {
         let task_id = params.name("task_id")?.to_owned();
         let task = Params::within(params.object("task")?, "task.");
-        let description = task.text("description")?.to_owned();
-        let input = task.object_or_none("input")?.cloned().map(Value::Object);
+        let description = task.text("description")?.into();
+        let input = task.object_or_none("input")?.cloned();
+        let input = input.map(|input| (&Value::Object(input)).into());
         let context = Params::within(params.object("context")?, "context.");
         let request_id = context.request_id("request_id")?.to_owned();
         let swarm = self.local_name(context, "swarm", Kind::Swarm, context.name("swarm")?)?;
@@ -40,7 +41,7 @@ impl<C: Calls> ClawSession<C> {
         let task_id = params.name("task_id")?.to_owned();
         let status = Status::read(params.text("status")?)
             .ok_or_else(|| params.fault("status", "has to be completed, failed or partial"))?;
-        let result = Value::Object(params.object("result")?.clone());
+        let result = (&Value::Object(params.object("result")?.clone())).into();
         let token_usage = params.number_or_none("token_usage", 0)?;
         let duration_ms = params.number_or_none("duration_ms", 0)?;
         let ticket = self.ticket()?;
@@ -67,7 +68,7 @@ impl<C: Calls> ClawSession<C> {
         let message = Value::Object(params.object("message")?.clone());
         let ticket = self.ticket()?;
         let (swarms, from) = self.swarm("claw.swarm.broadcast", &ticket.agreed)?;
-        Ok(swarms.broadcast(&from, &name, message)?)
+        Ok(swarms.broadcast(&from, &name, &message)?)
     }
 
     fn swarm(&self, method: &str, agreed: &Agreed) -> Result<(Swarm, String), Fault> {
@@ -115,11 +116,11 @@ fn notice(event: SwarmEvent) -> Option<Value> {
     let (method, params) = match event {
         SwarmEvent::Message { swarm, from, message } => (
             "claw.swarm.broadcast",
-            json!({"swarm": swarm, "message": message, "context": {"from": from}}),
+            json!({"swarm": swarm, "message": message.value(), "context": {"from": from}}),
         ),
         SwarmEvent::Task { from, task } => {
-            let mut work = json!({"description": task.description});
-            put(&mut work, "input", task.input);
+            let mut work = json!({"description": &*task.description});
+            put(&mut work, "input", task.input.map(|input| input.value()));
             let context = json!({"swarm": task.swarm, "from": from});
             let params = json!({"task_id": task.task_id, "task": work, "context": context});
             ("claw.swarm.delegate", params)
@@ -127,7 +128,7 @@ fn notice(event: SwarmEvent) -> Option<Value> {
         SwarmEvent::Report { swarm, from, report } => {
             let mut told = json!({
                 "task_id": report.task_id, "status": report.status.name(),
-                "result": report.result, "context": {"swarm": swarm, "from": from},
+                "result": report.result.value(), "context": {"swarm": swarm, "from": from},
             });
             put(&mut told, "token_usage", report.token_usage.map(Value::from));
             put(&mut told, "duration_ms", report.duration_ms.map(Value::from));
