@@ -31,7 +31,7 @@ spec: { exporters: [{ type: file, path: ./workspace/telemetry.jsonl }] }
 ";
 
 fn task(swarm: &str) -> Task {
-    let input = Some(json!({ "path": "a.txt" }));
+    let input = Some((&json!({ "path": "a.txt" })).into());
     Task { task_id: "t1".into(), swarm: swarm.into(), description: "read".into(), input }
 }
 
@@ -55,7 +55,7 @@ async fn a_task_goes_to_the_agent_that_connects_and_its_report_comes_back() {
     let report = Report {
         task_id: "t1".into(),
         status: Status::Completed,
-        result: json!("done"),
+        result: (&json!("done")).into(),
         token_usage: Some(5),
         duration_ms: Some(1),
     };
@@ -78,7 +78,7 @@ async fn what_happens_in_a_swarm_is_told_to_telemetry_without_what_was_said() {
         .await;
     let swarm = host.host().swarm();
     swarm.delegate("test", task("crew")).unwrap();
-    swarm.broadcast("test", "crew", json!("a secret plan")).unwrap();
+    swarm.broadcast("test", "crew", &json!("a secret plan")).unwrap();
     let refused = swarm.delegate("test", task("crew")).unwrap_err();
     assert_eq!(refused.kind, ErrorKind::InvalidArguments);
     host.host().telemetry().flush(Instant::now() + SOON).await;

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use clawhost_core::error::CallError;
 use clawhost_core::limits::{
-    APPROVALS_PARKED_BYTES_MAX, APPROVALS_PARKED_MAX, PARKED_KEPT_MS, SCREENED_AT_ONCE_BYTES_MAX,
+    APPROVALS_PARKED_BYTES_MAX, APPROVALS_PARKED_MAX, APPROVALS_PARKED_SHORT_BYTES_MAX,
+    PARKED_KEPT_MS,
 };
 use clawhost_core::reply::ToolReply;
 use parking_lot::Mutex;
@@ -112,7 +113,7 @@ impl Parking {
     /// ones take none of the bytes, so that long ones of others are not in their way.
     pub fn place(&self, bytes: usize) -> Option<ParkingPlace> {
         let one = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        let long = if bytes > SCREENED_AT_ONCE_BYTES_MAX { bytes } else { 0 };
+        let long = if bytes > APPROVALS_PARKED_SHORT_BYTES_MAX { bytes } else { 0 };
         let long = u32::try_from(long).ok()?;
         let long = Arc::clone(&self.bytes).try_acquire_many_owned(long).ok()?;
         Some(ParkingPlace { _one: one, _bytes: long })
@@ -245,8 +246,8 @@ mod tests {
         let half = APPROVALS_PARKED_BYTES_MAX / 2;
         let long: Vec<_> = std::iter::from_fn(|| parking.place(half)).collect();
         assert_eq!(long.len(), 2);
-        assert!(parking.place(SCREENED_AT_ONCE_BYTES_MAX + 1).is_none());
-        assert!(parking.place(SCREENED_AT_ONCE_BYTES_MAX).is_some());
+        assert!(parking.place(APPROVALS_PARKED_SHORT_BYTES_MAX + 1).is_none());
+        assert!(parking.place(APPROVALS_PARKED_SHORT_BYTES_MAX).is_some());
         drop(long);
         assert!(parking.place(half).is_some());
     }

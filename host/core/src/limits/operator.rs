@@ -24,6 +24,8 @@ limits! {
     /// Bytes of the long arguments of all of these, which are kept as JSON and take many times as much: where there is no
     /// room the request stays open, and counts among those of its agent.
     APPROVALS_PARKED_BYTES_MAX: usize = 33_554_432;
+    /// Arguments that are short, and take none of that: those of all have half as much together.
+    APPROVALS_PARKED_SHORT_BYTES_MAX: usize = 16_384;
     /// Time the answer of a parked call is kept for its client.
     PARKED_KEPT_MS: u64 = 300_000;
     /// Time a client's request is held while its call waits for a person: less than the minute
