@@ -71,7 +71,7 @@ pub struct ToolPaths {
 
 /// Names of properties, each with those below it: the items of a list have the place of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Names(BTreeMap<String, Names>);
+struct Names(BTreeMap<String, Self>);
 
 impl ToolPaths {
     /// Returns those of a tool with these schemas: its own and, where it has one, that of its
