@@ -11,7 +11,7 @@ mod post;
 mod routes;
 mod task;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -82,7 +82,7 @@ impl<'a> Registry<'a> {
             return Ok(blob);
         }
         Err(Trouble::Server(format!(
-            "{url} sent {length} bytes with the digest {digest}, and not {bytes}"
+            "{url} sent something else: {length} bytes with the digest {digest}, where {bytes} bytes are listed"
         )))
     }
 

@@ -31,7 +31,7 @@ use tracing::debug;
 
 use super::Shutdown;
 use super::calls::{Calls, host_failed};
-use super::ckp::{Answer, Authority, ClawSession};
+use super::ckp::{Answer, Authority, ClawSession, Notice};
 use super::connection::{Connection, Outgoing, Output, poll_out};
 use super::direct::Direct;
 use super::lane::{self, Inbound, Lane};
@@ -185,10 +185,10 @@ async fn send(output: &Output, mut line: &[u8]) -> std::io::Result<()> {
 }
 
 /// Sends what answers nothing, each when the one before is out.
-async fn notify_all(mut unasked: mpsc::Receiver<Value>, connection: Arc<Connection>) {
+async fn notify_all(mut unasked: mpsc::Receiver<Notice>, connection: Arc<Connection>) {
     while let Some(notice) = unasked.recv().await {
-        let text = serde_json::to_vec(&notice).unwrap_or_default();
-        if connection.queue(text).await.is_err() {
+        let Notice { text, .. } = notice;
+        if connection.queue(text.into_bytes()).await.is_err() {
             return;
         }
     }

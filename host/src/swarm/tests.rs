@@ -12,7 +12,7 @@ use serde_json::json;
 use super::*;
 
 /// Returns a plan of agents, each with its role and number.
-pub(super) fn plan(topology: Topology, agents: &[(&str, &str, usize)]) -> SwarmPlan {
+pub(crate) fn plan(topology: Topology, agents: &[(&str, &str, usize)]) -> SwarmPlan {
     let agents = agents.iter().map(|(identity, role, count)| SwarmAgent {
         identity: (*identity).to_owned(),
         role: (*role).to_owned(),

@@ -11,9 +11,9 @@ use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
+use super::notice::Notice;
 use super::session::Inner;
 use crate::clock::{now_ms, rfc3339};
-use crate::serve::message::notice;
 
 /// Begins to beat until `stopping` or until the session is gone; not at all without an interval.
 pub(super) fn start<C: Send + Sync + 'static>(
@@ -37,7 +37,7 @@ async fn beat<C>(every: Duration, session: Weak<Inner<C>>) {
         {
             put(&mut params, "timestamp", Some(rfc3339(now_ms()).into()));
             // One that finds no room is not missed.
-            let _ = session.notices.try_send(notice("claw.heartbeat", &params));
+            let _ = session.notices.try_send(Notice::new("claw.heartbeat", &params));
         }
     }
 }

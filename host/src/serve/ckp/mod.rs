@@ -36,12 +36,14 @@ mod initialize;
 mod life;
 mod memory;
 mod method;
+mod notice;
 mod session;
 mod shutdown;
 mod swarm;
 mod tool;
 
 pub(crate) use self::approve::operator;
+pub(crate) use self::notice::Notice;
 pub(crate) use self::session::{Answer, Authority, ClawSession};
 
 #[cfg(test)]

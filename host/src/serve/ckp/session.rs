@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::life::{SessionLife, State, Transition};
 use super::method::{Method, Served};
+use super::notice::Notice;
 use crate::approvals::Reachable;
 use crate::clock::whole_ms;
 use crate::gate::SessionTerms;
@@ -42,7 +43,7 @@ pub(super) struct Inner<C> {
     pub(super) principal: Principal,
     pub(super) authority: Authority,
     /// Where messages go that answer nothing.
-    pub(super) notices: mpsc::Sender<Value>,
+    pub(super) notices: mpsc::Sender<Notice>,
     life: Mutex<SessionLife<Arc<Agreed>>>,
     /// Requests that were taken and are not answered yet.
     running: watch::Sender<usize>,
@@ -118,7 +119,7 @@ impl<C: Calls> ClawSession<C> {
         calls: C,
         principal: Principal,
         authority: Authority,
-        notices: mpsc::Sender<Value>,
+        notices: mpsc::Sender<Notice>,
     ) -> Self {
         let inner = Inner {
             calls,

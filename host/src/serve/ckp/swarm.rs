@@ -6,17 +6,21 @@
 //! and is told of what is for it: messages as `claw.swarm.broadcast`, tasks as
 //! `claw.swarm.delegate` and reports as `claw.swarm.report`, all of them notifications.
 
+use std::sync::Arc;
+
 use clawhost_core::error::CallError;
 use clawhost_core::json::put;
 use clawhost_core::uri::Kind;
 use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use super::notice::Notice;
 use super::session::{Agreed, Answer, Authority, ClawSession};
 use crate::serve::calls::Calls;
-use crate::serve::message::{self, Fault};
+use crate::serve::message::Fault;
 use crate::serve::params::Params;
-use crate::swarm::{Report, Status, Swarm, SwarmEvent, Task};
+use crate::swarm::{Report, Status, Subscription, Swarm, SwarmEvent, Task};
 
 impl<C: Calls> ClawSession<C> {
     pub(super) fn swarm_delegate(&self, params: Params<'_>) -> Result<Answer, Fault> {
@@ -93,18 +97,20 @@ impl<C: Calls> ClawSession<C> {
     /// Tells the client what is for it, until `stopping`.
     pub(super) fn follow(&self, identity: &str, stopping: CancellationToken) {
         let Some(swarm) = self.inner().calls.services().swarm else { return };
-        let mut events = swarm.subscribe(&self.member(identity));
-        let notices = self.inner().notices.clone();
-        let telling = async move {
-            loop {
-                let Some(notice) = notice(events.next().await) else { continue };
-                // Waits for room: meanwhile the swarm keeps what comes, and drops the oldest.
-                if notices.send(notice).await.is_err() {
-                    return;
-                }
-            }
-        };
+        let events = swarm.subscribe(&self.member(identity));
+        let telling = pass_on(events, self.inner().notices.clone());
         tokio::spawn(stopping.run_until_cancelled_owned(telling));
+    }
+}
+
+/// Passes events on, each when the one before was taken: until then the swarm keeps what comes, and drops the oldest.
+async fn pass_on(mut events: Subscription, notices: mpsc::Sender<Notice>) {
+    let turns = Arc::new(Semaphore::new(1));
+    while let Ok(turn) = Arc::clone(&turns).acquire_owned().await {
+        let Some(notice) = notice(events.next().await) else { continue };
+        if notices.send(notice.in_turn(turn)).await.is_err() {
+            return;
+        }
     }
 }
 
@@ -112,7 +118,7 @@ fn acknowledged(outcome: Result<bool, CallError>) -> Result<Value, CallError> {
     outcome.map(|acknowledged| json!({"acknowledged": acknowledged}))
 }
 
-fn notice(event: SwarmEvent) -> Option<Value> {
+fn notice(event: SwarmEvent) -> Option<Notice> {
     let (method, params) = match event {
         SwarmEvent::Message { swarm, from, message } => (
             "claw.swarm.broadcast",
@@ -139,5 +145,36 @@ fn notice(event: SwarmEvent) -> Option<Value> {
             return None;
         }
     };
-    Some(message::notice(method, &params))
+    Some(Notice::new(method, &params))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicI64;
+
+    use clawhost_core::limits::CLAW_NOTICES_MAX;
+    use clawhost_core::manifest::Topology;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::swarm::tests::plan;
+    use crate::telemetry::Telemetry;
+
+    #[tokio::test]
+    async fn what_nobody_listens_to_waits_in_the_swarm() {
+        let crew = plan(Topology::LeaderWorker, &[("boss", "leader", 1), ("ant", "worker", 1)]);
+        let clock = Clock::of(&Arc::new(AtomicI64::new(0)));
+        let swarm = Swarm::new(vec![crew], "boss", Telemetry::off(), clock);
+        let (notices, mut unasked) = mpsc::channel(CLAW_NOTICES_MAX);
+        tokio::spawn(pass_on(swarm.subscribe("ant"), notices));
+        for number in 0..3 {
+            swarm.broadcast("boss", "crew", &json!({ "number": number })).unwrap();
+        }
+        for number in 0..3 {
+            let notice = unasked.recv().await.unwrap();
+            assert!(notice.text.contains(&format!("{{\"number\":{number}}}")), "{}", notice.text);
+            tokio::task::yield_now().await;
+            assert!(unasked.try_recv().is_err(), "the one before was not taken");
+        }
+    }
 }

@@ -14,12 +14,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::content;
+use super::notice::Notice;
 use super::session::{Agreed, Answer, ClawSession, Inner, Ticket, until};
 use crate::gate::CallContext;
 use crate::host::{ProgressSink, ToolCall};
 use crate::replay::{Key, Replay};
 use crate::serve::calls::{Calls, guarded};
-use crate::serve::message::{Fault, INVALID_REQUEST, notice};
+use crate::serve::message::{Fault, INVALID_REQUEST};
 use crate::serve::params::Params;
 use crate::serve::progress::growing;
 
@@ -105,12 +106,12 @@ impl CallParams {
 
 /// Returns where a call reports to. Reports are advice: one that finds no room is dropped, and one may come behind the
 /// result.
-fn progress(request_id: String, notices: mpsc::Sender<Value>) -> ProgressSink {
+fn progress(request_id: String, notices: mpsc::Sender<Notice>) -> ProgressSink {
     growing(move |done, total, text| {
         let mut params = json!({"request_id": request_id, "progress": done});
         put(&mut params, "total", total.map(Value::from));
         put(&mut params, "message", text.map(Value::from));
-        let _ = notices.try_send(notice("claw.tool.progress", &params));
+        let _ = notices.try_send(Notice::new("claw.tool.progress", &params));
     })
 }
 

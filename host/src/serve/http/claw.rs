@@ -30,7 +30,7 @@ use crate::clock::whole_ms;
 use crate::host::Principal;
 use crate::random;
 use crate::serve::calls::{Calls, host_failed};
-use crate::serve::ckp::{self, Answer, Authority, ClawSession};
+use crate::serve::ckp::{self, Answer, Authority, ClawSession, Notice};
 use crate::serve::message::{self, Fault, Incoming, METHOD_NOT_FOUND, Outcome};
 use crate::telemetry::TraceParent;
 
@@ -53,7 +53,7 @@ struct Open<C> {
 }
 
 /// The notifications of one session, for one listener after the other.
-type Notices = Arc<tokio::sync::Mutex<mpsc::Receiver<Value>>>;
+type Notices = Arc<tokio::sync::Mutex<mpsc::Receiver<Notice>>>;
 
 impl<C: Calls> Open<C> {
     fn is_idle(&self) -> bool {
@@ -116,7 +116,7 @@ impl<C: Calls> Sessions<C> {
         // Whoever lost its connection can listen again.
         Ok(event_stream(stream::unfold(notices, |mut notices| async {
             let notice = notices.recv().await?;
-            Some((event(&notice), notices))
+            Some((event(&notice.text), notices))
         })))
     }
 
