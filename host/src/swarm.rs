@@ -78,7 +78,7 @@ impl Swarm {
     pub fn delegate(&self, from: &str, task: Task) -> Result<(), CallError> {
         let (swarm, id) = (short(&task.swarm), short(&task.task_id));
         let outcome = self.take_task(from, task);
-        self.emit("delegate", swarm, Some(id), outcome_name(&outcome));
+        self.emit("delegate", from, (swarm, Some(id)), outcome_name(&outcome));
         outcome
     }
 
@@ -118,7 +118,7 @@ impl Swarm {
         state.deliver();
         drop(state);
         if known {
-            self.emit("report", name, Some(id), status);
+            self.emit("report", from, (name, Some(id)), status);
         }
         Ok(known)
     }
@@ -137,7 +137,7 @@ impl Swarm {
             state.post.put_each(name, &event);
         }
         drop(state);
-        self.emit("broadcast", swarm.to_owned(), None, "ok");
+        self.emit("broadcast", from, (swarm.to_owned(), None), "ok");
         Ok(())
     }
 
@@ -184,11 +184,12 @@ impl Swarm {
     fn emit(
         &self,
         operation: &'static str,
-        swarm: String,
-        task: Option<String>,
+        from: &str,
+        (swarm, task): (String, Option<String>),
         outcome: &'static str,
     ) {
-        self.0.telemetry.emit(Event::Swarm { operation, swarm, task, outcome });
+        let identity = from.to_owned();
+        self.0.telemetry.emit(Event::Swarm { operation, identity, swarm, task, outcome });
     }
 }
 

@@ -86,8 +86,11 @@ async fn what_happens_in_a_swarm_is_told_to_telemetry_without_what_was_said() {
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let operations = lines.iter().filter(|line| line["event"] == "swarm.operation");
     let seen: Vec<_> = operations
-        .map(|line| format!("{} {}", line["operation"], line["outcome"]).replace('"', ""))
+        .map(|line| {
+            let said = format!("{} {} {}", line["identity"], line["operation"], line["outcome"]);
+            said.replace('"', "")
+        })
         .collect();
-    assert_eq!(seen, ["delegate ok", "broadcast ok", "delegate invalid-arguments"]);
+    assert_eq!(seen, ["test delegate ok", "test broadcast ok", "test delegate invalid-arguments"]);
     assert!(!text.contains("secret plan") && !text.contains("a.txt"), "{text}");
 }

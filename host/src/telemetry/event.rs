@@ -68,6 +68,8 @@ pub enum Event {
     Swarm {
         /// `delegate`, `report`, `broadcast` or `discover`.
         operation: &'static str,
+        /// Who did it, by the identity that it is in swarms.
+        identity: String,
         /// The swarm.
         swarm: String,
         /// The task, where there is one.
