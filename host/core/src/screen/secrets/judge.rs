@@ -28,6 +28,8 @@ const RANDOM_BITS_MIN: f64 = 3.5;
 const BLOCK_BYTES_MAX: usize = 65_536;
 /// White space between a name, its `=` and its value is no longer.
 const GAP_BYTES_MAX: usize = 8;
+/// What makes a name one of a command line or of a `.netrc` stands no further before it.
+const OPTION_BYTES_MAX: usize = 96;
 /// Nor is what lies between a name and `value:`, where they are entries of their own, indented.
 const PAIR_GAP_BYTES_MAX: usize = 32;
 /// Places in one run of characters that are judged: a name can follow itself in what it names,
@@ -142,12 +144,14 @@ impl<'t> Judge<'t> {
     }
 
     /// `name = "value"`, in the ways that programs, files and JSON inside of text write it; the
-    /// value can stand on the line below `name:`, or beside it: `key: name, value: value`.
+    /// value can stand on the line below `name:`, or beside it: `key: name, value: value`; or behind a space,
+    /// as options do.
     fn assigned(&mut self, hit: Range<usize>, strict: bool) -> Option<Range<usize>> {
         let rest = self.text.get(hit.end..)?;
         let quoted = skip(rest, |byte| matches!(byte, b'"' | b'\'' | b'\\' | b'`'));
         let spaced = skip(quoted, |byte| matches!(byte, b' ' | b'\t'));
-        let joined = spaced.strip_prefix([':', '=']).or_else(|| beside(spaced))?;
+        let joined = spaced.strip_prefix([':', '=']).or_else(|| beside(spaced));
+        let joined = joined.or_else(|| self.option(hit.start, rest))?;
         let joined = joined.strip_prefix(['=', '>']).unwrap_or(joined);
         let opens = |byte| matches!(byte, b' ' | b'\t' | b'"' | b'\'' | b'\\' | b'`');
         let opened = skip(joined, opens);
@@ -167,6 +171,17 @@ impl<'t> Judge<'t> {
             && is_value(value)
             && (!strict || is_strict(self.text, hit, value));
         is_one.then_some(start..start + value.len())
+    }
+
+    /// Returns what follows a name on a command line, `--db-password value`, or in a `.netrc`, `login user password
+    /// value`.
+    fn option(&self, name: usize, rest: &'t str) -> Option<&'t str> {
+        let near = self.text.floor_char_boundary(name.saturating_sub(OPTION_BYTES_MAX));
+        let before = self.text.get(near..name)?;
+        let word = before.rsplit(char::is_whitespace).next()?;
+        let has_login = || before.split_whitespace().rev().nth(1) == Some("login");
+        let is_option = word.starts_with("--") || (word.is_empty() && has_login());
+        rest.strip_prefix(' ').filter(|value| is_option && !value.starts_with(['-', ' ']))
     }
 
     /// Returns the longest text from `start` on that is `of` an alphabet; nothing where it is
