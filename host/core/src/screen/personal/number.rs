@@ -9,6 +9,8 @@ const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 9..=15;
 
 /// Digits of an international number where all have as many.
 const FIXED_DIGITS: usize = 11;
+/// How no number begins there: a plus and many numbers may be a row that a patch adds.
+const NO_AREAS: [&str; 5] = ["10", "11", "70", "71", "72"];
 
 /// Lengths of the account numbers of countries (ISO 13616).
 const IBAN_LENGTHS: &str = "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 \
@@ -36,8 +38,9 @@ pub(super) fn international(text: &str, at: Range<usize>) -> Option<(&'static st
     let found = found.trim_end_matches(|c: char| !c.is_ascii_digit());
     let digits = digits(found);
     let at = at.start..at.start + found.len();
-    let is_length = !is_fixed || digits.len() == FIXED_DIGITS;
-    let is_one = PHONE_DIGITS.contains(&digits.len()) && is_length && stands_alone(text, &at);
+    let is_planned = !is_fixed
+        || (digits.len() == FIXED_DIGITS && !NO_AREAS.iter().any(|it| digits.starts_with(it)));
+    let is_one = PHONE_DIGITS.contains(&digits.len()) && is_planned && stands_alone(text, &at);
     is_one.then_some((PHONE, at))
 }
 
