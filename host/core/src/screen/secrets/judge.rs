@@ -37,8 +37,8 @@ const RUN_JUDGED_MAX: usize = 4;
 /// Examples of documents say so, and an address is no value.
 const EXAMPLES: &[&str] = &[
     "example", "xxxx", "****", "placeholder", "redacted", "your_", "your-", "changeme",
-    // Not an example, but no value either.
-    "://",
+    // Not an example, but no value either: an address, where a value is from, what it has to be.
+    "://", "env(", "required",
 ];
 
 static EXAMPLE: LazyLock<AhoCorasick> = LazyLock::new(examples);
@@ -154,9 +154,8 @@ impl<'t> Judge<'t> {
         let below = opened.strip_prefix("\r\n").or_else(|| opened.strip_prefix('\n'));
         let opened = below.map_or(opened, |below| skip(below, opens));
         let start = self.text.len() - opened.len();
-        let is_quoted =
-            is_preceded_by(self.text, start, |byte| matches!(byte, b'"' | b'\'' | b'`'));
-        let of = if is_quoted { Alphabet::Quoted } else { Alphabet::Value };
+        let gap = self.text.get(self.text.len() - joined.len()..start)?;
+        let of = if is_quote_open(gap) { Alphabet::Quoted } else { Alphabet::Value };
         let value = self.run(start, of, VALUE_BYTES_MAX)?;
         let is_name = below.is_some() && value.ends_with(':');
         // What ends a sentence ends no value.
@@ -244,6 +243,13 @@ pub(super) fn is_strict(text: &str, name: Range<usize>, value: &str) -> bool {
 
 fn is_example(text: &str) -> bool {
     EXAMPLE.is_match(text)
+}
+
+/// Says whether the value behind `gap` stands between quotes. Behind two, which are an empty value, stands another's.
+fn is_quote_open(gap: &str) -> bool {
+    let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
+    let quotes = gap.bytes().filter(is_quote).count();
+    gap.bytes().next_back().is_some_and(|last| is_quote(&last)) && !quotes.is_multiple_of(2)
 }
 
 /// Skips a few bytes; where there are more, the text is of another kind.
