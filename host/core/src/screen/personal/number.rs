@@ -7,9 +7,9 @@ use super::{CARD, IBAN, PHONE, SSN, ends, stands_alone, word_before};
 /// Digits of an international number: E.164 has no more, and no country has fewer.
 const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 9..=15;
 
-/// Digits of an international number where all have as many.
+/// Digits of every number of North America (+1) and Russia (+7).
 const FIXED_DIGITS: usize = 11;
-/// How no number begins there: a plus and many numbers may be a row that a patch adds.
+/// How none of these begins: it may be a row of numbers that a patch adds, or a date.
 const NO_AREAS: [&str; 5] = ["10", "11", "70", "71", "72"];
 
 /// Lengths of the account numbers of countries (ISO 13616).
