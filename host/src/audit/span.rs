@@ -74,6 +74,15 @@ impl CallSpan {
         self.facts.set(name, fact);
     }
 
+    /// Adds the rule that decided. Its id is as long as its author likes, and the call may have run when it is recorded.
+    pub(crate) fn note_rule(&mut self, policy: &str, id: &str) {
+        self.note("policy", policy);
+        if id.len() > TEXT_BYTES_MAX {
+            return self.note_text("rule_id", id);
+        }
+        self.note("rule_id", id);
+    }
+
     /// Adds what the call may touch, in `words`; what is too long is cut, and its digest stands for the rest.
     pub fn note_grants(&mut self, words: &str) {
         if words.len() <= TEXT_BYTES_MAX {
@@ -271,6 +280,16 @@ mod tests {
         span.note_grants(&long);
         let (short, rest) = span.facts.text("grants").unwrap().split_once(' ').unwrap();
         assert_eq!((short.len(), rest), (TEXT_BYTES_MAX, &*digest::of_bytes(long.as_bytes())));
+    }
+
+    #[test]
+    fn a_call_that_ran_is_recorded_whatever_its_rule_is_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut span = span(&folder);
+        span.note_rule("p", "r");
+        assert_eq!(span.facts.text("rule_id"), Some("r"));
+        span.note_rule("p", &"\u{1}".repeat(60_000));
+        span.close(&Ok(ToolReply::default())).unwrap();
     }
 
     #[test]
