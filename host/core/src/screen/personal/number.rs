@@ -40,8 +40,30 @@ pub(super) fn international(text: &str, at: Range<usize>) -> Option<(&'static st
     let at = at.start..at.start + found.len();
     let is_planned = !is_fixed
         || (digits.len() == FIXED_DIGITS && !NO_AREAS.iter().any(|it| digits.starts_with(it)));
-    let is_one = PHONE_DIGITS.contains(&digits.len()) && is_planned && stands_alone(text, &at);
+    let is_one = PHONE_DIGITS.contains(&digits.len())
+        && is_planned
+        && !is_fraction(found)
+        && !is_far_date(found)
+        && stands_alone(text, &at);
     is_one.then_some((PHONE, at))
+}
+
+/// `+6073641856.9`; some write `+44.2079460000`.
+fn is_fraction(found: &str) -> bool {
+    let parts = found.split_once('.').filter(|(whole, _)| is_digits(whole.trim_start_matches('+')));
+    parts.is_some_and(|(_, rest)| rest.len() < 4 && is_digits(rest))
+}
+
+/// A date of ISO 8601 whose year has more than four digits, as `+999999-12-25`.
+fn is_far_date(found: &str) -> bool {
+    let parts: Vec<&str> = found.trim_start_matches('+').split('-').collect();
+    let [year, month, day] = parts.as_slice() else { return false };
+    let is_two = |part: &str, most: &str| part.len() == 2 && is_digits(part) && *part <= *most;
+    year.len() > 4 && is_digits(year) && is_two(month, "12") && is_two(day, "31")
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 pub(super) fn american(text: &str, at: Range<usize>) -> Option<(&'static str, Range<usize>)> {

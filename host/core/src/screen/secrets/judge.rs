@@ -155,12 +155,17 @@ impl<'t> Judge<'t> {
         let opened = below.map_or(opened, |below| skip(below, opens));
         let start = self.text.len() - opened.len();
         let gap = self.text.get(self.text.len() - joined.len()..start)?;
-        let of = if is_quote_open(gap) { Alphabet::Quoted } else { Alphabet::Value };
+        let is_quoted = is_quote_open(gap);
+        let of = if is_quoted { Alphabet::Quoted } else { Alphabet::Value };
         let value = self.run(start, of, VALUE_BYTES_MAX)?;
         let is_name = below.is_some() && value.ends_with(':');
         // What ends a sentence ends no value.
         let value = value.trim_end_matches([':', '.']);
-        let is_one = !is_name && is_value(value) && (!strict || is_strict(self.text, hit, value));
+        let is_code = !is_quoted && is_code(self.text, hit.start, start..start + value.len());
+        let is_one = !is_name
+            && !is_code
+            && is_value(value)
+            && (!strict || is_strict(self.text, hit, value));
         is_one.then_some(start..start + value.len())
     }
 
@@ -182,6 +187,20 @@ impl<'t> Judge<'t> {
         self.work += long;
         self.text.get(start..known.end)
     }
+}
+
+/// Says whether what stands behind a name is a call (`password = base64.b64decode(…`), a type (`SECRET: u8x16 =`), or
+/// a part of an address of Amazon's, whose account stands before the name (`:123456789012:secret:name-1a2b3c`).
+fn is_code(text: &str, name: usize, value: Range<usize>) -> bool {
+    let after = text.get(value.end..).unwrap_or_default();
+    let has_dot = || text.get(value.clone()).is_some_and(|value| value.contains('.'));
+    let before = text.get(..name).unwrap_or_default();
+    let is_resource = || {
+        before
+            .strip_suffix(':')
+            .is_some_and(|account| account.ends_with(|c: char| c.is_ascii_digit()))
+    };
+    (after.starts_with('(') && has_dot()) || after.starts_with(" = ") || is_resource()
 }
 
 /// Returns what follows `, value:` and its like, behind a name that is itself a value.
