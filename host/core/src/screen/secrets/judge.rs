@@ -30,6 +30,8 @@ const BLOCK_BYTES_MAX: usize = 65_536;
 const GAP_BYTES_MAX: usize = 8;
 /// Nor is what lies between a name and `value:`, where they are entries of their own, indented.
 const PAIR_GAP_BYTES_MAX: usize = 32;
+/// Digits of an account of Amazon's.
+const ACCOUNT_DIGITS: usize = 12;
 /// Places in one run of characters that are judged: a name can follow itself in what it names,
 /// and each is judged by all that follows.
 const RUN_JUDGED_MAX: usize = 4;
@@ -194,11 +196,12 @@ impl<'t> Judge<'t> {
 fn is_code(text: &str, name: usize, value: Range<usize>) -> bool {
     let after = text.get(value.end..).unwrap_or_default();
     let has_dot = || text.get(value.clone()).is_some_and(|value| value.contains('.'));
-    let before = text.get(..name).unwrap_or_default();
+    let before = text.get(..name).unwrap_or_default().bytes().rev();
+    // A line's number stands there too, where `grep` has found the name.
     let is_resource = || {
-        before
-            .strip_suffix(':')
-            .is_some_and(|account| account.ends_with(|c: char| c.is_ascii_digit()))
+        let account = before.clone().skip(1).take_while(u8::is_ascii_digit);
+        before.clone().next() == Some(b':')
+            && account.take(ACCOUNT_DIGITS + 1).count() == ACCOUNT_DIGITS
     };
     (after.starts_with('(') && has_dot()) || after.starts_with(" = ") || is_resource()
 }

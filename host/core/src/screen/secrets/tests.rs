@@ -84,6 +84,7 @@ fn values_under_a_telling_name_are_found_and_the_name_stays() {
         ("postgres://app:", "@db.test/x"),
         ("https://", "@db.test/x"),
         ("DB_PASS=", "\n"),
+        (".env:12:password=", "\n"),
         ("password:\n  ", "\n"),
         ("{\"key\": \"password\",\n    \"value\": \"", "\"}"),
         ("- name: DB_PASSWORD\n  value: ", "\n"),
