@@ -262,8 +262,7 @@ impl Gate {
 
     /// Notes which rule decided, and the arguments where they are wanted.
     fn note(&self, decision: &Decision, request: Request<'_>, span: &mut CallSpan) {
-        span.note("policy", decision.rule.policy.as_str());
-        span.note("rule_id", decision.rule.id.as_str());
+        span.note_rule(&decision.rule.policy, &decision.rule.id);
         if decision.detailed || self.logs(request.context, |terms| terms.log_inputs) {
             span.note_inputs(&self.shown(request.arguments, request.context));
         }

@@ -18,6 +18,11 @@ use super::record::Event;
 /// One text of a record, in bytes before it is escaped: six times this still fits the bound
 /// of a record.
 const TEXT_BYTES_MAX: usize = AUDIT_RECORD_BYTES_MAX / 16;
+/// What may be large, in the order in which it is left out.
+const MAYBE_LARGE: [&str; 10] = [
+    "outputs", "inputs", "violations", "lacks", "egress", "findings", "data", "internal",
+    "postcondition", "cost_hint",
+];
 
 /// A call that is being recorded. Dropping it unclosed records a cancelled call, so that
 /// every received call has exactly one terminal record.
@@ -72,6 +77,15 @@ impl CallSpan {
     /// Adds a fact to the closing record: the component's digest, the rule, fuel, violations.
     pub fn note<'f>(&mut self, name: &'static str, fact: impl Into<Fact<'f>>) {
         self.facts.set(name, fact);
+    }
+
+    /// Adds the rule that decided. Its id is as long as its author likes, and the call may have run when it is recorded.
+    pub(crate) fn note_rule(&mut self, policy: &str, id: &str) {
+        self.note("policy", policy);
+        if id.len() > TEXT_BYTES_MAX {
+            return self.note_text("rule_id", id);
+        }
+        self.note("rule_id", id);
     }
 
     /// Adds what the call may touch, in `words`; what is too long is cut, and its digest stands for the rest.
@@ -215,13 +229,10 @@ impl CallSpan {
         self.log.append(Event::Finished, &self.facts)
     }
 
-    /// Leaves out what a guest can make large, where the record would be over its bound.
+    /// Leaves out what a guest or an author can make large, where the record would be over its bound.
     fn keep_small(&mut self) {
         let large: Vec<&str> =
-            ["outputs", "inputs", "violations", "lacks", "egress", "findings", "data", "internal"]
-                .into_iter()
-                .filter(|key| self.facts.get(key).is_some())
-                .collect();
+            MAYBE_LARGE.into_iter().filter(|key| self.facts.get(key).is_some()).collect();
         for key in large {
             if self.facts.bytes() <= AUDIT_RECORD_BYTES_MAX {
                 return;
@@ -271,6 +282,19 @@ mod tests {
         span.note_grants(&long);
         let (short, rest) = span.facts.text("grants").unwrap().split_once(' ').unwrap();
         assert_eq!((short.len(), rest), (TEXT_BYTES_MAX, &*digest::of_bytes(long.as_bytes())));
+    }
+
+    #[test]
+    fn a_call_that_ran_is_recorded_whatever_its_rule_and_its_definition_say() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut span = span(&folder);
+        span.note_rule("p", "r");
+        assert_eq!(span.facts.text("rule_id"), Some("r"));
+        let long = "\u{1}".repeat(60_000);
+        span.note_rule("p", &long);
+        span.note("postcondition", long.clone());
+        span.note("cost_hint", json!({"class": long}));
+        span.close(&Ok(ToolReply::default())).unwrap();
     }
 
     #[test]

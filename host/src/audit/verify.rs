@@ -104,8 +104,8 @@ pub fn verify(dir: &Dir, trust: &Trust) -> std::io::Result<Vec<ChainReport>> {
     }
 }
 
-/// Says whether a chain that does not hold has gone since it was read, as one that was old by then: whether it is
-/// missed, what is there now says.
+/// Says whether a chain that does not hold has gone since it was read. A host that started may have removed it as old
+/// and was only half done then; what is there now says whether anybody misses it.
 fn any_has_gone(dir: &Dir, reports: &[ChainReport]) -> std::io::Result<bool> {
     let mut broken = reports.iter().filter(|report| report.broken.is_some()).peekable();
     if broken.peek().is_none() {

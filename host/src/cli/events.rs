@@ -157,7 +157,7 @@ const COLUMNS: [(&str, usize); 8] = [
     ("why", 0),
 ];
 
-/// What a column is widened for at the most; a longer cell stands over the next one. Texts of models and providers
+/// What a column is widened for at the most; a longer cell moves the rest of its own line. Texts of models and providers
 /// are any length, and nothing can be written in columns of more than 65,535.
 const COLUMN_CHARS_MAX: usize = 256;
 

@@ -4,7 +4,7 @@
 //! also inside `user:password`) and in hexadecimal, all of that also as UTF-16, the value itself also as UTF-32,
 //! and each of these behind up to `REDACT_ROUNDS_MAX` layers of percent-encoding, of JSON, Rust, C, Python or shell escapes and of HTML
 //! entities, all of it in any case of ASCII letters; an apostrophe in the value also as shells quote it, and its
-//! line breaks in either way. All spellings are searched at once, in time
+//! line breaks as LF and as CR LF. All spellings are searched at once, in time
 //! linear in the text; what a reader may see in a text is in `reading`.
 //!
 //! Values shorter than `REDACT_VALUE_BYTES` are found only as they are and as a whole word, and

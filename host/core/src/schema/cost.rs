@@ -64,6 +64,7 @@ impl Cost {
         refuse_inner_ids(root)?;
         let mut analysis = Analysis {
             root,
+            has_parsed: any(root, &is_of_older_dialect),
             patterns_left: SCHEMA_PATTERNS_BYTES_MAX,
             all_left: pattern_bytes_left,
             closures: HashMap::new(),
@@ -158,6 +159,12 @@ fn refuse_inner_ids(root: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// Says whether a node names a dialect that has formats and contents looked at; since 2019-09 they are only told.
+fn is_of_older_dialect(node: &Value) -> bool {
+    let dialect = node.get("$schema");
+    dialect.is_some_and(|uri| uri.as_str().is_none_or(|uri| !uri.contains("/draft/20")))
+}
+
 /// Which children of a value a subschema visits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Slot<'a> {
@@ -227,6 +234,8 @@ pub(crate) fn compiled_bytes(pattern: &str) -> Option<u64> {
 
 struct Analysis<'a> {
     root: &'a Value,
+    /// Formats and contents are looked at.
+    has_parsed: bool,
     /// Bytes of compiled patterns that the schema may still have.
     patterns_left: u64,
     /// Bytes that it and others together may still have.
@@ -289,7 +298,7 @@ impl<'a> Analysis<'a> {
                     closure.text = closure.text.saturating_add(weight);
                 }
                 "maxLength" | "minLength" => closure.reads = closure.reads.saturating_add(1),
-                "contentEncoding" | "contentMediaType" | "format" => {
+                "contentEncoding" | "contentMediaType" | "format" if self.has_parsed => {
                     closure.reads = closure.reads.saturating_add(PARSING_READS)
                 }
                 "multipleOf" if value.is_f64() => {
@@ -484,6 +493,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const DRAFT_7: &str = "http://json-schema.org/draft-07/schema#";
+
     fn cost_of(schema: &Value) -> Result<Cost, String> {
         Cost::of(schema, &mut { u64::MAX })
     }
@@ -541,13 +552,31 @@ mod tests {
             ("contentMediaType", json!("application/json")),
         ] {
             let each: Vec<Value> = (0..times).map(|_| json!({ keyword: value })).collect();
-            let cost = |schema: &Value| cost_of(schema).unwrap();
-            let read = cost(&json!({"anyOf": each})).bound(&json!(text));
+            let cost = |mut schema: Value| {
+                schema["$schema"] = json!(DRAFT_7);
+                cost_of(&schema).unwrap()
+            };
+            let read = cost(json!({"anyOf": each})).bound(&json!(text));
             assert!(read > 1_000_000, "{keyword}: {read}");
-            let named = cost(&json!({"propertyNames": {"anyOf": each}}));
+            let named = cost(json!({"propertyNames": {"anyOf": each}}));
             assert!(named.bound(&json!({ &text: 1 })) > 1_000_000, "{keyword}");
             // What is read once or twice is cheap, however long it is.
-            assert!(cost(&json!({ keyword: value })).bound(&json!(text)) < 20_000, "{keyword}");
+            assert!(cost(json!({ keyword: value })).bound(&json!(text)) < 20_000, "{keyword}");
+        }
+    }
+
+    #[test]
+    fn a_format_costs_nothing_where_the_dialect_has_it_only_told() {
+        let each: Vec<Value> = (0..1_000).map(|_| json!({"format": "uri"})).collect();
+        let newer = "https://json-schema.org/draft/2020-12/schema";
+        for (schema, is_read) in [
+            (json!({"anyOf": each}), false),
+            (json!({"$schema": newer, "anyOf": each}), false),
+            (json!({"$schema": DRAFT_7, "anyOf": each}), true),
+            (json!({"$schema": newer, "anyOf": each, "$defs": {"a": {"$schema": DRAFT_7}}}), true),
+        ] {
+            let bound = cost_of(&schema).unwrap().bound(&json!("1".repeat(64_000)));
+            assert_eq!(bound > 1_000_000, is_read, "{bound}");
         }
     }
 

@@ -46,11 +46,13 @@ pub(super) fn email(text: &str, at: Range<usize>) -> Option<(&'static str, Range
         .get(text.floor_char_boundary(at.start.saturating_sub(AUTHORITY_BYTES_MAX))..);
     let word = near.unwrap_or_default().rsplit(char::is_whitespace).next().unwrap_or_default();
     let is_user = word.rsplit_once("//").is_some_and(|(_, user)| !user.contains(['/', '?']));
-    // `git@host.test:a/b` is where something is, `x@y.zz(` is a program's, and behind `x@y.zz:` may be a password.
+    // `git@host.test:a` and `ann@host.test:a/b` are where something is, `x@y.zz(` is a program's, and behind
+    // `x@y.zz:` may be a password.
     let after = text.get(at.end..).unwrap_or_default().as_bytes();
     let path = after.strip_prefix(b":").unwrap_or_default().iter().take(PATH_BYTES_MAX);
     let mut path = path.take_while(|byte| byte.is_ascii_graphic() && !b"\"'<>,;".contains(byte));
-    let is_place = path.any(|byte| b"/~".contains(byte));
+    let is_place =
+        path.any(|byte| b"/~".contains(byte)) || (local == "git" && after.starts_with(b":"));
     let is_one = (1..=LOCAL_BYTES_MAX).contains(&local.len())
         && !domain.starts_with('-')
         && !domain.contains("..")

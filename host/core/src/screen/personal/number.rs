@@ -7,8 +7,10 @@ use super::{CARD, IBAN, PHONE, SSN, ends, stands_alone, word_before};
 /// Digits of an international number: E.164 has no more, and no country has fewer.
 const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 9..=15;
 
-/// Digits of an international number where all have as many.
+/// Digits of every number of North America (+1) and Russia (+7).
 const FIXED_DIGITS: usize = 11;
+/// How none of these begins: it may be a row of numbers that a patch adds, or a date.
+const NO_AREAS: [&str; 5] = ["10", "11", "70", "71", "72"];
 
 /// Lengths of the account numbers of countries (ISO 13616).
 const IBAN_LENGTHS: &str = "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 \
@@ -36,9 +38,10 @@ pub(super) fn international(text: &str, at: Range<usize>) -> Option<(&'static st
     let found = found.trim_end_matches(|c: char| !c.is_ascii_digit());
     let digits = digits(found);
     let at = at.start..at.start + found.len();
-    let is_length = !is_fixed || digits.len() == FIXED_DIGITS;
+    let is_planned = !is_fixed
+        || (digits.len() == FIXED_DIGITS && !NO_AREAS.iter().any(|it| digits.starts_with(it)));
     let is_one = PHONE_DIGITS.contains(&digits.len())
-        && is_length
+        && is_planned
         && !is_fraction(found)
         && !is_far_date(found)
         && stands_alone(text, &at);

@@ -63,6 +63,7 @@ fn each_kind_is_found_where_people_write_it() {
 fn what_only_looks_like_one_is_left_alone() {
     for text in [
         "git@github.com:a/b.git",
+        "git@host.test:a.git",
         "scp f ann@host.test:~/f",
         "https://user@host.test/",
         "icon@2x.png",
@@ -70,6 +71,8 @@ fn what_only_looks_like_one_is_left_alone() {
         "a@b",
         "2024-11-22T10:20:30.123+02:00",
         "+1700000000",
+        "+1 1000 200 300 400",
+        "+7 2024-11-22 10 30 00",
         "id 550e8400-e29b-41d4-a716-446655440000",
         "part 800-123-4567-89",
         "200 512 1024",

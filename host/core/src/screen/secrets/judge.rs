@@ -32,6 +32,8 @@ const GAP_BYTES_MAX: usize = 8;
 const OPTION_BYTES_MAX: usize = 96;
 /// Nor is what lies between a name and `value:`, where they are entries of their own, indented.
 const PAIR_GAP_BYTES_MAX: usize = 32;
+/// Digits of an account of Amazon's.
+const ACCOUNT_DIGITS: usize = 12;
 /// Places in one run of characters that are judged: a name can follow itself in what it names,
 /// and each is judged by all that follows.
 const RUN_JUDGED_MAX: usize = 4;
@@ -39,8 +41,8 @@ const RUN_JUDGED_MAX: usize = 4;
 /// Examples of documents say so, and an address is no value.
 const EXAMPLES: &[&str] = &[
     "example", "xxxx", "****", "placeholder", "redacted", "your_", "your-", "changeme",
-    // Not an example, but no value either.
-    "://",
+    // Not an example, but no value either: an address, where a value is from, what it has to be.
+    "://", "env(", "required",
 ];
 
 static EXAMPLE: LazyLock<AhoCorasick> = LazyLock::new(examples);
@@ -158,8 +160,8 @@ impl<'t> Judge<'t> {
         let below = opened.strip_prefix("\r\n").or_else(|| opened.strip_prefix('\n'));
         let opened = below.map_or(opened, |below| skip(below, opens));
         let start = self.text.len() - opened.len();
-        let is_quoted =
-            is_preceded_by(self.text, start, |byte| matches!(byte, b'"' | b'\'' | b'`'));
+        let gap = self.text.get(self.text.len() - joined.len()..start)?;
+        let is_quoted = is_quote_open(gap);
         let of = if is_quoted { Alphabet::Quoted } else { Alphabet::Value };
         let value = self.run(start, of, VALUE_BYTES_MAX)?;
         let is_name = below.is_some() && value.ends_with(':');
@@ -209,11 +211,12 @@ impl<'t> Judge<'t> {
 fn is_code(text: &str, name: usize, value: Range<usize>) -> bool {
     let after = text.get(value.end..).unwrap_or_default();
     let has_dot = || text.get(value.clone()).is_some_and(|value| value.contains('.'));
-    let before = text.get(..name).unwrap_or_default();
+    let before = text.get(..name).unwrap_or_default().bytes().rev();
+    // A line's number stands there too, where `grep` has found the name.
     let is_resource = || {
-        before
-            .strip_suffix(':')
-            .is_some_and(|account| account.ends_with(|c: char| c.is_ascii_digit()))
+        let account = before.clone().skip(1).take_while(u8::is_ascii_digit);
+        before.clone().next() == Some(b':')
+            && account.take(ACCOUNT_DIGITS + 1).count() == ACCOUNT_DIGITS
     };
     (after.starts_with('(') && has_dot()) || after.starts_with(" = ") || is_resource()
 }
@@ -277,6 +280,13 @@ pub(super) fn is_strict(text: &str, name: Range<usize>, value: &str) -> bool {
 
 fn is_example(text: &str) -> bool {
     EXAMPLE.is_match(text)
+}
+
+/// Says whether the value behind `gap` stands between quotes. Behind two, which are an empty value, stands another's.
+fn is_quote_open(gap: &str) -> bool {
+    let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
+    let quotes = gap.bytes().filter(is_quote).count();
+    gap.bytes().next_back().is_some_and(|last| is_quote(&last)) && !quotes.is_multiple_of(2)
 }
 
 /// Skips a few bytes; where there are more, the text is of another kind.

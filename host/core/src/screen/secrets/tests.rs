@@ -84,6 +84,7 @@ fn values_under_a_telling_name_are_found_and_the_name_stays() {
         ("postgres://app:", "@db.test/x"),
         ("https://", "@db.test/x"),
         ("DB_PASS=", "\n"),
+        (".env:12:password=", "\n"),
         ("password:\n  ", "\n"),
         ("{\"key\": \"password\",\n    \"value\": \"", "\"}"),
         ("- name: DB_PASSWORD\n  value: ", "\n"),
@@ -102,7 +103,7 @@ fn values_under_a_telling_name_are_found_and_the_name_stays() {
         assert!(redacted.starts_with(kept), "{text}: {redacted}");
     }
     for value in ["hunt&er2hunter2", "h,unter2(hunter2)", "hunter2;[2]"] {
-        for quote in ["\"", "'", "\\\""] {
+        for quote in ["\"", "'", "\\\"", "\"\"\""] {
             let redacted = redact(None, &format!("password: {quote}{value}{quote}, b: c"));
             let expected = format!("password: {quote}[redacted: password or key]{quote}, b: c");
             assert_eq!(redacted, Some(expected), "{value}");
@@ -146,6 +147,12 @@ fn what_only_looks_a_little_like_a_credential_is_left_alone() {
         "the disk-proj-colony-optimisation-2024-final",
         "password = input('Password 1: ')",
         "\"password\": \"\"",
+        "{password:\"\",retries:3,timeout:500}",
+        "connect(password='',port=5432)",
+        "TOKEN=\\\"\\\";EXPIRES=3600;PORT=5432",
+        "s3_secret_key = \"env(S3_SECRET_KEY)\"",
+        "\"password\": \"required,min=8\"",
+        "'password' => 'required|min:8'",
         "password=${DB_PASSWORD_1}",
         "password = \"x{DB_PASSWORD_1}\"",
         "api_key: <your key 1>",
