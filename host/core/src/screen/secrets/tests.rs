@@ -164,7 +164,6 @@ fn what_only_looks_a_little_like_a_credential_is_left_alone() {
         "password hunter2hunter2",
         "tool --password --user johnsmith1987",
         "tool --password\njohnsmith1987",
-        "after a login the password johnsmith1987",
         "The secret: nobody knows it",
         "secret: kubernetes.io/tls",
         "http://example.test:8080/a@b",
