@@ -139,24 +139,29 @@ impl Board {
         if candidates(&self.plan, from).is_empty() {
             return Err(self.unreachable("no agent of the swarm can take the task"));
         }
-        let held = self.tasks.values().map(|held| held.task.bytes()).sum::<usize>();
-        if self.tasks.len() >= SWARM_TASKS_MAX || held + bytes > SWARM_TASKS_BYTES_MAX {
-            return Err(self.unreachable("too many tasks wait in the swarm"));
-        }
-        self.check_share(from, bytes)
+        self.check_room(bytes, |_| true, 1)?;
+        // Any agent of the host may give tasks; the swarm's own go on giving each other theirs.
+        let is_outside = |name: &str| self.plan.agents.iter().all(|agent| agent.identity != name);
+        if is_outside(from) { self.check_room(bytes, is_outside, 4) } else { Ok(()) }
     }
 
-    /// Refuses who is none of its agents and would have a quarter of all with others like it: any agent of the
-    /// host may give tasks, and its own go on giving each other theirs.
-    fn check_share(&self, from: &str, bytes: usize) -> Result<(), CallError> {
-        let is_outside = |name: &str| self.plan.agents.iter().all(|agent| agent.identity != name);
-        if !is_outside(from) {
-            return Ok(());
+    /// Refuses a task of so many bytes where those of givers who are `of` a kind would take more than one of so many
+    /// `parts` of the room.
+    fn check_room(
+        &self,
+        bytes: usize,
+        of: impl Fn(&str) -> bool,
+        parts: usize,
+    ) -> Result<(), CallError> {
+        let held: Vec<_> = self.tasks.values().filter(|held| of(&held.from)).collect();
+        let all = held.iter().map(|held| held.task.bytes()).sum::<usize>().saturating_add(bytes);
+        let full =
+            |limit| Err(self.unreachable("too many tasks wait in the swarm").with_limit(limit));
+        if held.len() >= SWARM_TASKS_MAX / parts {
+            return full(Limit::SwarmTasks);
         }
-        let outside = || self.tasks.values().filter(|held| is_outside(&held.from));
-        let held = outside().map(|held| held.task.bytes()).sum::<usize>();
-        if outside().count() >= SWARM_TASKS_MAX / 4 || held + bytes > SWARM_TASKS_BYTES_MAX / 4 {
-            return Err(self.unreachable("too many tasks of others wait in the swarm"));
+        if all > SWARM_TASKS_BYTES_MAX / parts {
+            return full(Limit::SwarmTasksBytes);
         }
         Ok(())
     }

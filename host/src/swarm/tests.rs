@@ -228,7 +228,8 @@ async fn long_tasks_are_bounded_in_sum() {
     for number in 0..most {
         swarm.delegate("boss", long(&number.to_string())).unwrap();
     }
-    assert_eq!(kind(swarm.delegate("boss", long("more"))), ErrorKind::PeerUnreachable);
+    let refused = swarm.delegate("boss", long("more")).unwrap_err();
+    assert_eq!(refused.data["limit"], "SWARM_TASKS_BYTES_MAX");
     swarm.report("boss", report("0", Status::Failed)).unwrap();
     swarm.delegate("boss", long("more")).unwrap();
 }

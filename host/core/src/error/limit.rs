@@ -74,6 +74,8 @@ bounds! {
     SizeBytes: ("max_size_bytes", "Arguments of a call, by a policy"),
     Spawns: ("SPAWNS_MAX", "Programs of one agent that run at once"),
     Startup: ("GUEST_STARTUP_MS", "The time in which a component has to start"),
+    SwarmTasks: ("SWARM_TASKS_MAX", "Tasks that wait or run in a swarm, or a quarter of that for those who are not of it"),
+    SwarmTasksBytes: ("SWARM_TASKS_BYTES_MAX", "What is said in these, likewise"),
     SwarmTokens: ("max_total_tokens", "Tokens of a swarm"),
     SwarmValueBytes: ("SWARM_VALUE_BYTES_MAX", "A value that agents of a swarm pass"),
     TableElements: ("GUEST_TABLE_ELEMENTS_MAX", "Elements of the tables of one call"),
