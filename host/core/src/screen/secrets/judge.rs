@@ -32,8 +32,6 @@ const GAP_BYTES_MAX: usize = 8;
 const OPTION_BYTES_MAX: usize = 96;
 /// Nor is what lies between a name and `value:`, where they are entries of their own, indented.
 const PAIR_GAP_BYTES_MAX: usize = 32;
-/// Digits of an account of Amazon's.
-const ACCOUNT_DIGITS: usize = 12;
 /// Places in one run of characters that are judged: a name can follow itself in what it names,
 /// and each is judged by all that follows.
 const RUN_JUDGED_MAX: usize = 4;
@@ -180,7 +178,7 @@ impl<'t> Judge<'t> {
     fn option(&self, name: usize, rest: &'t str) -> Option<&'t str> {
         let near = self.text.floor_char_boundary(name.saturating_sub(OPTION_BYTES_MAX));
         let before = self.text.get(near..name)?;
-        let word = before.rsplit(char::is_whitespace).next()?;
+        let word = word_before(self.text, name);
         let has_login = || before.split_whitespace().rev().nth(1) == Some("login");
         let is_option = word.starts_with("--") || (word.is_empty() && has_login());
         rest.strip_prefix(' ').filter(|value| is_option && !value.starts_with(['-', ' ']))
@@ -207,18 +205,20 @@ impl<'t> Judge<'t> {
 }
 
 /// Says whether what stands behind a name is a call (`password = base64.b64decode(…`), a type (`SECRET: u8x16 =`), or
-/// a part of an address of Amazon's, whose account stands before the name (`:123456789012:secret:name-1a2b3c`).
+/// a part of an address of Amazon's (`arn:aws:…:123456789012:secret:name-1a2b3c`).
 fn is_code(text: &str, name: usize, value: Range<usize>) -> bool {
     let after = text.get(value.end..).unwrap_or_default();
-    let has_dot = || text.get(value.clone()).is_some_and(|value| value.contains('.'));
-    let before = text.get(..name).unwrap_or_default().bytes().rev();
-    // A line's number stands there too, where `grep` has found the name.
-    let is_resource = || {
-        let account = before.clone().skip(1).take_while(u8::is_ascii_digit);
-        before.clone().next() == Some(b':')
-            && account.take(ACCOUNT_DIGITS + 1).count() == ACCOUNT_DIGITS
-    };
-    (after.starts_with('(') && has_dot()) || after.starts_with(" = ") || is_resource()
+    let has = |c: char, at: Range<usize>| text.get(at).is_some_and(|part| part.contains(c));
+    let is_call = after.starts_with('(') && has('.', value.clone());
+    let is_type = after.starts_with(" = ") && has(':', name..value.start);
+    is_call || is_type || word_before(text, name).starts_with("arn:")
+}
+
+/// Returns the beginning of the word that goes on at `at`, as far as it is near.
+fn word_before(text: &str, at: usize) -> &str {
+    let near = text.floor_char_boundary(at.saturating_sub(OPTION_BYTES_MAX));
+    let before = text.get(near..at).unwrap_or_default();
+    before.rsplit(|c: char| c.is_whitespace() || "\"'`".contains(c)).next().unwrap_or_default()
 }
 
 /// Returns what follows `, value:` and its like, behind a name that is itself a value.
