@@ -221,12 +221,14 @@ impl Subscription {
     /// Returns the next event, if there is one.
     pub fn try_next(&mut self) -> Option<SwarmEvent> {
         let mut state = self.shared.state.lock();
-        let event = state.post.take(&self.identity, self.session)?;
-        if let SwarmEvent::Task { task, .. } = &event {
-            let boards = &mut state.boards;
-            boards.iter_mut().for_each(|board| board.taken(&task.task_id, self.session));
+        loop {
+            let event = state.post.take(&self.identity, self.session)?;
+            let SwarmEvent::Task { task, .. } = &event else { return Some(event) };
+            let mut boards = state.boards.iter_mut();
+            if boards.any(|board| board.take(&task.task_id, &self.identity, self.session)) {
+                return Some(event);
+            }
         }
-        Some(event)
     }
 }
 

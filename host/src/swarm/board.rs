@@ -219,11 +219,13 @@ impl Board {
         }
     }
 
-    /// Takes note of the session that took a task.
-    pub(super) fn taken(&mut self, id: &str, session: u64) {
-        if let Some(held) = self.tasks.get_mut(id) {
-            held.takers.push(session);
-        }
+    /// Takes note of the session that takes a task for `name`. Says whether it may: not where the task has ended or
+    /// gone to somebody else since it was told, nor twice.
+    pub(super) fn take(&mut self, id: &str, name: &str, session: u64) -> bool {
+        let is_to_be_taken =
+            |held: &&mut HeldTask| held.is_of(name) && !held.takers.contains(&session);
+        let held = self.tasks.get_mut(id).filter(is_to_be_taken);
+        held.map(|held| held.takers.push(session)).is_some()
     }
 
     /// Takes note that a session has ended. What it took and `name` still has to do is told to `name` again.

@@ -239,11 +239,12 @@ async fn strangers_can_neither_report_nor_end_a_task() {
     let Crew { swarm, .. } = open(crew());
     let mut ant = swarm.subscribe("ant");
     swarm.delegate("boss", task("t")).unwrap();
+    assert_eq!(taken(&mut ant), ["task t"]);
     assert!(!swarm.report("bee", report("t", Status::Completed)).unwrap());
     assert!(!swarm.report("boss", report("t", Status::Partial)).unwrap());
     assert!(!swarm.report("ant", report("unknown", Status::Completed)).unwrap());
     assert!(swarm.report("boss", report("t", Status::Failed)).unwrap());
-    assert_eq!(taken(&mut ant), ["task t", "t failed by boss"]);
+    assert_eq!(taken(&mut ant), ["t failed by boss"]);
 }
 
 #[tokio::test]
@@ -272,6 +273,22 @@ async fn a_task_that_takes_too_long_fails() {
         (Status::Failed, &json!("timeout"))
     );
     assert!(!swarm.report("ant", self::report("t", Status::Completed)).unwrap());
+}
+
+#[tokio::test]
+async fn a_task_that_was_not_taken_in_time_is_taken_once_by_who_has_it_then() {
+    let limit = Some(Duration::from_millis(100));
+    let both = [("boss", "leader", 1), ("ant", "worker", 1), ("bee", "worker", 1)];
+    for (agents, of_ant, of_bee) in [(&both[..2], 1, 0), (&both, 0, 1)] {
+        let slow = plan(Topology::LeaderWorker, agents);
+        let Crew { swarm, now } = open(SwarmPlan { duration_max: limit, retries: 1, ..slow });
+        let (mut ant, mut bee) = (swarm.subscribe("ant"), swarm.subscribe("bee"));
+        swarm.delegate("boss", task("t")).unwrap();
+        now.store(101, Ordering::SeqCst);
+        // Who comes has the swarm looked after.
+        drop(swarm.subscribe("boss"));
+        assert_eq!((taken(&mut ant).len(), taken(&mut bee).len()), (of_ant, of_bee));
+    }
 }
 
 #[tokio::test]
@@ -304,7 +321,8 @@ async fn a_task_for_all_is_ended_by_the_first_and_the_others_are_told() {
 
     swarm.delegate("stranger", task("u")).unwrap();
     swarm.report("bee", report("u", Status::Completed)).unwrap();
-    assert_eq!(taken(&mut ant), ["task u", "u completed by bee"]);
+    // It was over before ant took it.
+    assert_eq!(taken(&mut ant), ["u completed by bee"]);
 }
 
 #[tokio::test]
