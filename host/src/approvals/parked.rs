@@ -53,6 +53,7 @@ struct Ticket {
     digest: String,
     call: Arc<ParkedCall>,
     posed: Option<Posed>,
+    _forget: AbortOnDropHandle<()>,
 }
 
 /// What went out with a ticket, which is all that whoever brings it back can answer: by then the call may ask
@@ -147,9 +148,10 @@ impl Parking {
         digest: &str,
     ) -> Result<String, CallError> {
         let name = random::hex::<TICKET_BYTES>()?;
-        tokio::spawn(self.clone().forget(name.clone(), call.outcome.clone()));
+        let forget = tokio::spawn(self.clone().forget(name.clone(), call.outcome.clone()));
         let (principal, digest) = (principal.to_owned(), digest.to_owned());
-        let ticket = Ticket { principal, digest, call, posed };
+        let forget = AbortOnDropHandle::new(forget);
+        let ticket = Ticket { principal, digest, call, posed, _forget: forget };
         self.tickets.lock().insert(name.clone(), ticket);
         Ok(name)
     }
@@ -235,6 +237,24 @@ mod tests {
         assert_eq!(parking.tickets.lock().len(), 1);
         sleep(Duration::from_millis(PARKED_KEPT_MS)).await;
         assert!(parking.tickets.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_ticket_that_came_back_leaves_nothing_behind() {
+        let parking = Parking::default();
+        let (call, _release) = parked(&parking);
+        let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let before = tasks();
+        for _ in 0..9 {
+            let ticket = parking.ticket(Arc::clone(&call), None, "a", "d").unwrap();
+            parking.redeem(&ticket, "a", "d").unwrap();
+        }
+        let gone = async {
+            while tasks() > before {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), gone).await.unwrap();
     }
 
     #[tokio::test]
