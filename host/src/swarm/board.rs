@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use clawhost_core::error::{CallError, ErrorKind, Limit};
-use clawhost_core::limits::{SWARM_PARALLEL_MAX, SWARM_TASKS_BYTES_MAX, SWARM_TASKS_MAX};
+use clawhost_core::limits::{
+    SWARM_OUTSIDE_PERMILLE, SWARM_PARALLEL_MAX, SWARM_TASKS_BYTES_MAX, SWARM_TASKS_MAX,
+};
 use clawhost_core::manifest::{SwarmPlan, Topology};
 use serde_json::json;
 
@@ -139,28 +141,31 @@ impl Board {
         if candidates(&self.plan, from).is_empty() {
             return Err(self.unreachable("no agent of the swarm can take the task"));
         }
-        self.check_room(bytes, |_| true, 1)?;
+        self.check_room(bytes, |_| true, 1_000)?;
         // Any agent of the host may give tasks; the swarm's own go on giving each other theirs.
         let is_outside = |name: &str| self.plan.agents.iter().all(|agent| agent.identity != name);
-        if is_outside(from) { self.check_room(bytes, is_outside, 4) } else { Ok(()) }
+        if is_outside(from) {
+            return self.check_room(bytes, is_outside, SWARM_OUTSIDE_PERMILLE);
+        }
+        Ok(())
     }
 
-    /// Refuses a task of so many bytes where those of givers who are `of` a kind would take more than one of so many
-    /// `parts` of the room.
+    /// Refuses a task of so many bytes where those of givers who are `of` a kind would take more than so much of
+    /// the room.
     fn check_room(
         &self,
         bytes: usize,
         of: impl Fn(&str) -> bool,
-        parts: usize,
+        permille: usize,
     ) -> Result<(), CallError> {
         let held: Vec<_> = self.tasks.values().filter(|held| of(&held.from)).collect();
         let all = held.iter().map(|held| held.task.bytes()).sum::<usize>().saturating_add(bytes);
         let full =
             |limit| Err(self.unreachable("too many tasks wait in the swarm").with_limit(limit));
-        if held.len() >= SWARM_TASKS_MAX / parts {
+        if held.len() >= SWARM_TASKS_MAX * permille / 1_000 {
             return full(Limit::SwarmTasks);
         }
-        if all > SWARM_TASKS_BYTES_MAX / parts {
+        if all > SWARM_TASKS_BYTES_MAX * permille / 1_000 {
             return full(Limit::SwarmTasksBytes);
         }
         Ok(())

@@ -23,10 +23,12 @@ limits! {
     POST_MS: u64 = 10_000;
     /// An answer of a collector or webhook: nothing long is worth reading there.
     POST_ANSWER_BYTES_MAX: u64 = 65_536;
-    /// Tasks of one swarm that wait or run at the same time; more are refused. Agents of the host that are none of the swarm's have a quarter of them together.
+    /// Tasks of one swarm that wait or run at the same time; more are refused.
     SWARM_TASKS_MAX: usize = 1_000;
     /// Likewise all that is said in them.
     SWARM_TASKS_BYTES_MAX: usize = 33_554_432;
+    /// Of both, what agents of the host that are none of the swarm's have together: the rest is left for its own.
+    SWARM_OUTSIDE_PERMILLE: usize = 250;
     /// Tasks of one swarm that run at the same time where the manifest does not say; fewer than a member's events, so that no task is lost on its way.
     SWARM_PARALLEL_MAX: usize = 64;
     /// Time between two looks at which tasks are out of time.

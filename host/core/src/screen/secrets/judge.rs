@@ -28,10 +28,10 @@ const RANDOM_BITS_MIN: f64 = 3.5;
 const BLOCK_BYTES_MAX: usize = 65_536;
 /// White space between a name, its `=` and its value is no longer.
 const GAP_BYTES_MAX: usize = 8;
-/// What makes a name one of a command line or of a `.netrc` stands no further before it.
-const OPTION_BYTES_MAX: usize = 96;
 /// Nor is what lies between a name and `value:`, where they are entries of their own, indented.
 const PAIR_GAP_BYTES_MAX: usize = 32;
+/// What makes a name one of a command line, of a `.netrc` or of a larger address stands no further before it.
+const NEAR_BYTES_MAX: usize = 96;
 /// Places in one run of characters that are judged: a name can follow itself in what it names,
 /// and each is judged by all that follows.
 const RUN_JUDGED_MAX: usize = 4;
@@ -176,10 +176,9 @@ impl<'t> Judge<'t> {
     /// Returns what follows a name on a command line, `--db-password value`, or in a `.netrc`, `login user password
     /// value`.
     fn option(&self, name: usize, rest: &'t str) -> Option<&'t str> {
-        let near = self.text.floor_char_boundary(name.saturating_sub(OPTION_BYTES_MAX));
-        let before = self.text.get(near..name)?;
-        let word = word_before(self.text, name);
-        let has_login = || before.split_whitespace().rev().nth(1) == Some("login");
+        let near = near_before(self.text, name);
+        let word = last_word(near);
+        let has_login = || near.split_whitespace().rev().nth(1) == Some("login");
         let is_option = word.starts_with("--") || (word.is_empty() && has_login());
         rest.strip_prefix(' ').filter(|value| is_option && !value.starts_with(['-', ' ']))
     }
@@ -211,14 +210,18 @@ fn is_code(text: &str, name: usize, value: Range<usize>) -> bool {
     let has = |c: char, at: Range<usize>| text.get(at).is_some_and(|part| part.contains(c));
     let is_call = after.starts_with('(') && has('.', value.clone());
     let is_type = after.starts_with(" = ") && has(':', name..value.start);
-    is_call || is_type || word_before(text, name).starts_with("arn:")
+    is_call || is_type || last_word(near_before(text, name)).starts_with("arn:")
 }
 
-/// Returns the beginning of the word that goes on at `at`, as far as it is near.
-fn word_before(text: &str, at: usize) -> &str {
-    let near = text.floor_char_boundary(at.saturating_sub(OPTION_BYTES_MAX));
-    let before = text.get(near..at).unwrap_or_default();
-    before.rsplit(|c: char| c.is_whitespace() || "\"'`".contains(c)).next().unwrap_or_default()
+/// Returns what stands before `at`, as far as it is near.
+fn near_before(text: &str, at: usize) -> &str {
+    let near = text.floor_char_boundary(at.saturating_sub(NEAR_BYTES_MAX));
+    text.get(near..at).unwrap_or_default()
+}
+
+/// Returns the word that goes on behind a text: nothing where that ends with a space or a quote.
+fn last_word(text: &str) -> &str {
+    text.rsplit(|c: char| c.is_whitespace() || "\"'`".contains(c)).next().unwrap_or_default()
 }
 
 /// Returns what follows `, value:` and its like, behind a name that is itself a value.
